@@ -1,4 +1,4 @@
-.PHONY: run test lint simulate chaos benchmark docs
+.PHONY: run test lint simulate explore chaos benchmark docs
 
-run test lint simulate chaos benchmark docs:
+run test lint simulate explore chaos benchmark docs:
 	python3 dev.py $@ $(ARGS)

@@ -8,7 +8,10 @@
     build      build the dashboard, unless its sources are unchanged; `run` and `test` do so, too
     web        start the dashboard's development server, for a rota that runs on port 7682 (or ROTA_URL)
     simulate   `python -m tests.simulation`: simulated processes, crash points and planted bugs, as long as you like
+    explore    `python -m tests.explorer`: transactions inside each other on PostgreSQL, in every order of statements
+    models     `python -m tests.models`: check the TLA+ models of leases and of planning with TLC
     chaos      `python -m tests.chaos`: kill, freeze and cut off real processes for some minutes, and write a report
+    endurance  `python -m tests.endurance`: an hour of mixed load; tell whether memory, files, WAL, tables or logs grow
     docs       write the reference, and build the site of docs/ into `site/`; `docs serve` to read it
     benchmark  `python -m benchmarks`, with the other schedulers installed for comparison
 
@@ -32,7 +35,15 @@ REQUIREMENTS = ROOT / "requirements"
 TOOLS = ROOT / ".dev"
 VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-MODULES = {"simulate": "tests.simulation", "chaos": "tests.chaos", "benchmark": "benchmarks"}  # commands: `python -m`
+# Commands that are `python -m`.
+MODULES = {
+    "simulate": "tests.simulation",
+    "explore": "tests.explorer",
+    "models": "tests.models",
+    "chaos": "tests.chaos",
+    "endurance": "tests.endurance",
+    "benchmark": "benchmarks",
+}
 QUICK_CHECKS = [["ruff", "check", "."], ["ruff", "format", "--check", "."]]
 IN_PARALLEL = ["-n", "3", "--dist", "worksteal"]
 LEVELS = ["run", "dev", "bench"]  # each holds the one before it, so a higher one need not be taken down again

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from benchmarks import arena, chaos, http, queue, schedule, server
-from benchmarks.chaos_faults import FAULTS
+from benchmarks.harness.chaos_faults import FAULTS
+from benchmarks.measures import arena, chaos, http, idle, queue, schedule, server
 from benchmarks.peers import DRIVERS
 
 
@@ -19,6 +19,7 @@ def main() -> None:
     _add_server(commands.add_parser("server", help="the API, beside its framework and its store"))
     _add_chaos(commands.add_parser("chaos", help="what is left of the rate after a fault"))
     _add_arena(commands.add_parser("arena", help="a steady rate beside queries or a transaction that take minutes"))
+    _add_idle(commands.add_parser("idle", help="transactions of processes that have nothing to do"))
     _add_paint(commands.add_parser("paint", help="how soon the dashboard shows something with a million runs"))
     options = parser.parse_args()
     options.run(options)
@@ -166,6 +167,18 @@ def _arena(options: argparse.Namespace) -> None:
     arena.main(plan, options.json)
 
 
+def _add_idle(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--processes", type=int, nargs="+", default=[1, 20], help="how many at a time (1 20)")
+    command.add_argument("--seconds", type=float, default=60, help="how long they are counted")
+    command.add_argument("--settle", type=float, default=20, help="how long they have to come to rest before")
+    command.add_argument("--json", type=Path, help="also write the counts to this file")
+    command.set_defaults(run=_idle)
+
+
+def _idle(options: argparse.Namespace) -> None:
+    idle.main(idle.Plan(options.processes, options.seconds, options.settle), options.json)
+
+
 def _add_paint(command: argparse.ArgumentParser) -> None:
     command.add_argument("--rows", type=int, default=1_000_000, help="runs in the database")
     command.add_argument("--repeat", type=int, default=5, help="visits of each page")
@@ -174,7 +187,7 @@ def _add_paint(command: argparse.ArgumentParser) -> None:
 
 
 def _paint(options: argparse.Namespace) -> None:
-    from benchmarks import paint  # only this one needs a browser
+    from benchmarks.measures import paint  # only this one needs a browser
 
     paint.main(paint.Plan(options.rows, options.repeat), options.json)
 

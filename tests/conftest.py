@@ -14,16 +14,27 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from rota import Context, Job, Rota
 from rota.store import Store, open_database
+from rota.testing.databases import forget_place
+from rota.testing.harness.temporary_database import folder_in_memory
 from tests.support.databases.database_pool import Lending
 from tests.support.databases.postgres import PostgresCluster, PostgresServer
 
 # What runs in the background of a shell may ignore Ctrl-C, and with it all that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes are started: each would compile all of it anew
+
+# No property is about time, and 200 ms for an example are too few on a busy machine.
+hypothesis.settings.register_profile("rota", deadline=None)
+hypothesis.settings.load_profile("rota")
+
+# SQLite waits for the disk at every commit: two thirds of the time of a test on a file. In memory nothing waits.
+if folder := folder_in_memory(free=4 * 1024**3):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)  # where pytest makes the folders of `tmp_path`
 
 # A test needs a database if it asks for one of these fixtures, or if a parameter or a mark names it.
 NEEDS = {
@@ -81,6 +92,7 @@ def own_postgres_cluster() -> Iterator[PostgresCluster]:
 async def migrated(url: str) -> None:
     store = Store(open_database(url))
     await store.migrate()
+    await forget_place(store)
     await store.close()
 
 

@@ -56,7 +56,37 @@ def main(arguments: list[str]) -> int:
 def build(folder: Path) -> int:
     """Into `folder/site`; its exit code."""
     prepare(folder)
-    return subprocess.call([*ZENSICAL, "build", "--clean", "--strict", *CONFIG], cwd=folder)
+    code = subprocess.call([*ZENSICAL, "build", "--clean", "--strict", *CONFIG], cwd=folder)
+    if not code:
+        for name, text in for_agents(folder / "docs").items():
+            write(folder / "site" / name, text.encode())
+    return code
+
+
+def for_agents(pages: Path) -> dict[str, str]:
+    """Each prepared page as Markdown beside its HTML, `llms.txt` with an index of them, and all in `llms-full.txt`."""
+    twins = {name: (pages / name).read_text() for name in leaves(navigation())}
+    index = [f"# {settings()['site_name']}", "", f"> {settings()['site_description']}", ""]
+    index += ["Every page of this site is also there as Markdown, under the same name with the ending `.md`.", ""]
+    for entry in navigation():
+        ((title, inner),) = entry.items()
+        index += [f"## {title}", ""]
+        index += [f"- [{title_of(twins[name])}]({name}){about(twins[name])}" for name in leaves([inner])]
+        index += [""]
+    full = "\n\n".join(f"<!-- {name} -->\n\n{text.strip()}" for name, text in twins.items())
+    return {**twins, "llms.txt": "\n".join(index).rstrip() + "\n", "llms-full.txt": full + "\n"}
+
+
+def title_of(text: str) -> str:
+    return text.lstrip().partition("\n")[0].removeprefix("# ")
+
+
+def about(text: str) -> str:
+    """The first sentence of a page, without links: ": …", or nothing if it begins otherwise."""
+    paragraphs = [part for part in text.split("\n\n")[1:] if part[:1].isalpha() or part[:1] in "`["]
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraphs[0].split())) if paragraphs else ""
+    sentence = re.split(r"(?<=[.:])\s", words, maxsplit=1)[0]
+    return f": {sentence.removesuffix(':')}" if sentence else ""
 
 
 def serve(arguments: list[str]) -> int:

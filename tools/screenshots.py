@@ -42,18 +42,20 @@ SHOTS: dict[str, tuple[str, Scheme]] = {
     "errors": ("/error-groups", "light"),
     "jobs": ("/jobs", "dark"),
     "workers": ("/workers", "light"),
+    "system": ("/system", "light"),
+    "overview-phone": ("/", "dark"),
 }
-SIZE = ViewportSize(width=1280, height=800)
+SIZE, PHONE = ViewportSize(width=1280, height=800), ViewportSize(width=390, height=844)
 
 
 async def main(names: list[str], patience: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/rota.db"
-        async with _dev(url) as address, _browser() as browser:
+        async with example(url) as address, started_browser() as browser:
             app = Rota(url)
             client = await app.connect()
-            await _past(client)
-            await _life(client)
+            await record_past(client)
+            await enqueue_life(client)
             await asyncio.sleep(patience)
             for name in names:
                 path, scheme = SHOTS[name]
@@ -71,7 +73,8 @@ async def _meant(client: Client, path: str) -> str:
 
 
 async def _shot(browser: Browser, address: str, scheme: Scheme, target: Path) -> None:
-    context = await browser.new_context(viewport=SIZE, color_scheme=scheme, locale="en-GB", timezone_id="Europe/Berlin")
+    size = PHONE if target.stem.endswith("-phone") else SIZE
+    context = await browser.new_context(viewport=size, color_scheme=scheme, locale="en-GB", timezone_id="Europe/Berlin")
     page: Page = await context.new_page()
     await page.goto(address)
     await page.locator("main h1").wait_for()
@@ -81,7 +84,7 @@ async def _shot(browser: Browser, address: str, scheme: Scheme, target: Path) ->
     await context.close()
 
 
-async def _past(client: Client) -> None:
+async def record_past(client: Client) -> None:
     """What processes would have counted since yesterday."""
     now = client.store.clock.micros()
     rows: Rows = {}
@@ -103,7 +106,7 @@ def _counted(phase: float, minutes: int) -> Counted:
     )
 
 
-async def _life(client: Client) -> None:
+async def enqueue_life(client: Client) -> None:
     """More than the example does by itself: failures, a cancelled run, a paused queue, tags and scopes."""
     orders = [
         Order("flaky_upload", {"file": f"backup-{n}.zip"}, {"max_attempts": 1, "tags": ["nightly"]}) for n in range(14)
@@ -111,14 +114,14 @@ async def _life(client: Client) -> None:
     orders += [Order("report", {"month": n}, {"scope": ("account", str(40 + n))}) for n in range(1, 7)]
     orders += [Order("resize_image", {"file": f"holiday-{n}.jpg"}) for n in range(20)]
     await client.enqueue_many(orders)
-    await client.pause_queue("mail", reason="the relay is down until 15:00", actor="cli:ann")
+    await client.pause_queue("mail", reason="the relay is down until 15:00", actor="cli:ann", force=True)
     await client.enqueue_many([Order("hello", {"name": name}, {"queue": "mail"}) for name in ("Ada", "Grace")])
     late = await client.enqueue(Order("cleanup", {}, {"delay": "1h"}))
     await client.cancel(late.id, reason="done by hand", actor="cli:ann")
 
 
 @asynccontextmanager
-async def _dev(url: str) -> AsyncIterator[str]:
+async def example(url: str) -> AsyncIterator[str]:
     command = ["-m", "rota", "dev", "--port", "0", "--database", url, "--json", "--log-level", "error"]
     process = await asyncio.create_subprocess_exec(sys.executable, *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     try:
@@ -130,7 +133,7 @@ async def _dev(url: str) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _browser() -> AsyncIterator[Browser]:
+async def started_browser() -> AsyncIterator[Browser]:
     program, found = browsers.browser()
     environment: dict[str, str | float | bool] = {**os.environ, **found}
     async with async_playwright() as playwright:

@@ -76,8 +76,7 @@ async def _rota(url: str, port: int, n: int, concurrency: int) -> None:
     await told_to_go()
     begins, used = time.perf_counter(), time.process_time()
     await app.start()
-    ended = app.meters.runs[RunState.SUCCEEDED]  # counted when it is committed
-    while ended.value < n:
+    while app.meters.total(RunState.SUCCEEDED) < n:  # counted when it is committed
         await asyncio.sleep(0.01)
     say(took=(time.perf_counter() - begins, time.process_time() - used))
     await asyncio.Event().wait()

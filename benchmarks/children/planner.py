@@ -11,10 +11,10 @@ outage   one step for a schedule that has long been forgotten    seconds
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.children.protocol import run_with_quick_loop, say, told_to_go
-from benchmarks.fleet import JOB, declared, fall_behind
+from benchmarks.harness.fleet import JOB, declared, fall_behind
 from rota import Rota, cron, every
 from rota.engine.engine import Engine
 from rota.engine.loops.planner import Planner
@@ -117,7 +117,7 @@ async def _one_start(url: str) -> float:
     return seconds
 
 
-async def _outage(url: str, expression: str, timezone: str, catch_up: str) -> None:
+async def _outage(url: str, expression: str, timezone: str, catch_up: Literal["none", "latest", "all"]) -> None:
     app = declared(url)
     client = await app.connect()
     planner = await _planner(app)

@@ -25,7 +25,7 @@ OnJob = Callable[[int | None], None]
 class Peer(Protocol):
     """A contender in one process. A job carries nothing, or the instant it was sent."""
 
-    def __init__(self, url: str) -> None: ...
+    def __init__(self, url: str, kind: str = ...) -> None: ...
 
     async def prepare(self) -> None: ...
 
@@ -41,7 +41,7 @@ class Peer(Protocol):
 
 
 def run(peer: type[Peer], role: str, parameters: dict[str, Any]) -> None:
-    url = parameters.pop("url")
+    url, kind = parameters.pop("url"), parameters.pop("kind", None)
     roles: dict[str, Callable[..., Coroutine[Any, Any, None]]] = {
         "prepare": _prepare,
         "bulk": _bulk,
@@ -49,7 +49,7 @@ def run(peer: type[Peer], role: str, parameters: dict[str, Any]) -> None:
         "trickle": _trickle,
         "work": _work,
     }
-    run_with_quick_loop(roles[role](peer(url), **parameters))
+    run_with_quick_loop(roles[role](peer(url, kind) if kind else peer(url), **parameters))
 
 
 def run_with_quick_loop(main: Coroutine[Any, Any, None]) -> None:

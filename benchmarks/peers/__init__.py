@@ -1,6 +1,6 @@
 """The contenders, by name. graphile-worker tuned comes first: ratios are taken to it."""
 
-from benchmarks.driver import Driver
+from benchmarks.harness.driver import Driver
 from benchmarks.peers.graphile import GraphileOne, GraphilePreset, GraphileTuned
 from benchmarks.peers.huey import Huey
 from benchmarks.peers.pgboss import PgBoss

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from benchmarks.driver import NodeDriver
+from benchmarks.harness.driver import NodeDriver
 
 
 class GraphileTuned(NodeDriver):

@@ -1,6 +1,6 @@
 """huey 3 on SQLite, with fsync."""
 
-from benchmarks.driver import SqliteDriver
+from benchmarks.harness.driver import SqliteDriver
 
 
 class Huey(SqliteDriver):

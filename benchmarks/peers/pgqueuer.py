@@ -1,6 +1,6 @@
 """pgqueuer 1.6, batches of 500."""
 
-from benchmarks.driver import Driver
+from benchmarks.harness.driver import Driver
 
 
 class Pgqueuer(Driver):

@@ -1,6 +1,6 @@
 """procrastinate 3, twenty jobs at a time."""
 
-from benchmarks.driver import Driver
+from benchmarks.harness.driver import Driver
 
 
 class Procrastinate(Driver):

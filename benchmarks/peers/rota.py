@@ -2,7 +2,7 @@
 
 import time
 
-from benchmarks.driver import Driver, SqliteDriver
+from benchmarks.harness.driver import Driver, SqliteDriver
 
 UNFINISHED = "select exists (select 1 from rota_ready) or exists (select 1 from rota_lease)"
 

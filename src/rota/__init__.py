@@ -1,8 +1,8 @@
 """Run jobs on time, and know what happened."""
 
-import importlib
 from typing import TYPE_CHECKING
 
+from rota.late import late_name
 from rota.version import __version__
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from rota.core.workers.replicas import Replica, Replicas
     from rota.engine.handlers.context import Context, SyncContext
     from rota.errors import BadPayload, Conflict, Invalid, LeaseLost, NotFound, RotaError, RunFailed, Unavailable
+    from rota.flow import chain, group
     from rota.job import AsyncJob, Job
+    from rota.registry.hooks.enqueue_middleware import Enqueue
     from rota.registry.hooks.lifespan import injected
     from rota.registry.hooks.middleware import Call
     from rota.values.scope import Scope
@@ -41,6 +43,7 @@ __all__ = [
     "Config",
     "Conflict",
     "Context",
+    "Enqueue",
     "Enqueued",
     "Exponential",
     "Fail",
@@ -74,9 +77,11 @@ __all__ = [
     "Unique",
     "__version__",
     "after",
+    "chain",
     "cron",
     "every",
     "following",
+    "group",
     "injected",
     "once",
 ]
@@ -84,6 +89,7 @@ __all__ = [
 # Imported at their first use, to keep `rota --help` fast.
 _HOMES = {
     "rota.app": ("Rota",),
+    "rota.flow": ("chain", "group"),
     "rota.client.blocking": ("BlockingClient",),
     "rota.client.client": ("Client", "Order"),
     "rota.client.handle": ("Handle",),
@@ -113,17 +119,14 @@ _HOMES = {
         "Unavailable",
     ),
     "rota.job": ("AsyncJob", "Job"),
+    "rota.registry.hooks.enqueue_middleware": ("Enqueue",),
     "rota.registry.hooks.lifespan": ("injected",),
     "rota.registry.hooks.middleware": ("Call",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'rota' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
-    return value
+    return late_name(globals(), _HOMES, name)
 
 
 def __dir__() -> list[str]:

@@ -19,28 +19,25 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 import msgspec
 
-from rota.client.blocking import BlockingClient
-from rota.client.client import Client, Order
 from rota.client.handle import Handle, handle_by
 from rota.config import Config, changed, load_config
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobKind
 from rota.core.limits.quotas import RateOption, checked_place, quota_of
-from rota.core.runs.options import carrying, new_run
+from rota.core.runs.options import Order, carrying, new_run
+from rota.core.runs.payload import pending_of
 from rota.core.runs.run import NewRun
 from rota.core.workers.worker import Queues
-from rota.engine.engine import Engine
 from rota.engine.handlers.context import Context, RunContext, SyncContext
-from rota.engine.handlers.current_run import claimed_run
-from rota.engine.jobs.data_jobs import handler_of
 from rota.engine.observability.meters import Meters
 from rota.errors import Conflict, Invalid
+from rota.hooks import Hooks
 from rota.job import AsyncJob, Job, JobDecorator, job_name
 from rota.observability import tracing
 from rota.registry.custom_types import register
@@ -49,26 +46,30 @@ from rota.registry.jobs import FunctionOptions, Handler, JobOptions, Registry, d
 from rota.registry.pipelines import declare_pipeline
 from rota.registry.schedules import DeclaredOptions, ScopeProvider
 from rota.script import ScriptRunner
-from rota.store import anchored, dialect_of, new_id, open_store
+from rota.store import anchored, checked_pool, dialect_of, new_id, open_store
+from rota.store.databases.database import drive
 from rota.store.databases.statements import Dialect
 from rota.values.json import Limits
 from rota.values.scope import Scope
 
 if TYPE_CHECKING:
+    import asyncpg
     from typing_extensions import Unpack
+
+    from rota.client.blocking import BlockingClient
+    from rota.client.client import Client
+    from rota.engine.engine import Engine
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 F = TypeVar("F", bound=ScopeProvider)
-A = TypeVar("A", bound=Callable[..., Any])
-L = TypeVar("L", bound="Callable[[Rota], AsyncIterator[Any] | AbstractAsyncContextManager[Any]]")
 _APART = ("notify", "schedule")
 """Options of a job that are declared beside it."""
 AsgiApp = Callable[..., Coroutine[Any, Any, None]]
 
 
-class Rota(ScriptRunner):
+class Rota(ScriptRunner, Hooks):
     """An application. `Rota()` takes its database from ROTA_DATABASE_URL, `rota.toml`, or `sqlite:///rota.db`.
 
     Creating it connects to nothing and starts nothing, so it is safe at import, before a fork, in every web worker.
@@ -80,10 +81,12 @@ class Rota(ScriptRunner):
         *,
         version: str | None = None,
         config: Config | None = None,
+        pool: asyncpg.Pool[Any] | None = None,
         **settings: object,
     ) -> None:
         values = {"database_url": database_url, "worker_version": version, **settings}
         self._configure(config or load_config(values))
+        self._pool = checked_pool(pool, self.config.database_url)
         self.registry = Registry()
         self._opener: Callable[[], Awaitable[Client]] | None = None
         self._lock = threading.RLock()
@@ -93,9 +96,8 @@ class Rota(ScriptRunner):
     def _configure(self, config: Config) -> None:
         self.config = config
         self.dialect: Dialect = dialect_of(config.database_url)
-        self._database_url = anchored(
-            config.database_url
-        )  # a child process that changes its directory must use the same file
+        # A child process that changes its directory must use the same file.
+        self._database_url = anchored(config.database_url)
 
     def _forget_connections(self) -> None:
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Task[Client]] = (
@@ -104,16 +106,16 @@ class Rota(ScriptRunner):
         self._closing: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncGenerator[None]] = (
             weakref.WeakKeyDictionary()
         )
-        self.blocking = BlockingClient(self.open_client)
-        """The client for code without an event loop."""
+        vars(self).pop("blocking", None)
         self._engine: Engine | None = None
         self.meters = Meters()
 
-    def configure(self, **settings: object) -> None:
+    def configure(self, *, pool: asyncpg.Pool[Any] | None = None, **settings: object) -> None:
         """Override the settings that the app was created with, as a program's flags do; None counts as not given."""
-        if self._clients or self.blocking.is_open or self._engine:
+        if self._clients or self._blocks or self._engine:
             raise Conflict("this app is connected already", hint="configure it before its first use")
         self._configure(changed(self.config, settings))
+        self._pool = checked_pool(pool or self._pool, self.config.database_url)
 
     @overload
     def job(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> AsyncJob[P, R]: ...
@@ -172,6 +174,8 @@ class Rota(ScriptRunner):
 
     def _without_function(self, name: str, kind: str, options: Mapping[str, Any]) -> Job[..., Any]:
         own = {option: value for option, value in options.items() if option not in _APART}
+        from rota.engine.jobs.data_jobs import handler_of
+
         return self._declared(handler_of(define_data_job(name, kind, own, in_code=True)), options)
 
     def _declared(self, handler: Handler, options: Mapping[str, Any]) -> Job[..., Any]:
@@ -205,23 +209,6 @@ class Rota(ScriptRunner):
         It is validated here, and stored when an engine starts, unless a person has created or changed one of this name.
         """
         self.registry.notifications.declare(name, options)
-
-    def around(self, around: A) -> A:
-        """Add middleware, a context manager or a generator with one `yield`: `app.around(web.app_context)`.
-
-        It may take one argument, the `Call`: job, run, attempt, arguments and, after the `yield`, the result.
-        """
-        self.registry.surround(around, claimed_run)
-        return around
-
-    def lifespan(self, lifespan: L) -> L:
-        """Add an async context manager around each worker's life: `@app.lifespan` above `async def open_pool(app): …`.
-
-        It is entered before the first claim, in child processes too, and left after the last handler. What it yields is
-        `ctx.state`, and the argument of parameters such as `pool: Pool = injected`.
-        """
-        self.registry.lifespans.add(self, lifespan)
-        return lifespan
 
     def payload_type(
         self,
@@ -299,7 +286,12 @@ class Rota(ScriptRunner):
         if self._opener is not None:
             client = await self._opener()
         else:
-            store = await open_store(self._database_url, deadline=self.config.deadline)
+            from rota.client.client import Client  # a program that only declares needs neither client nor store
+
+            url, settings = self._database_url, self.config
+            store = await open_store(
+                url, deadline=settings.deadline, accepts_copies=settings.accept_copies, pool=self._pool
+            )
             client = Client(store, self.registry, self.config, self.meters)
         client.door = self
         return client
@@ -318,18 +310,57 @@ class Rota(ScriptRunner):
         """
         before = dict(vars(self))
         self._forget_connections()
-        self._opener, self.blocking = opener, blocking or self.blocking
+        self._opener = opener
+        if blocking is not None:
+            self.blocking = blocking
         self._configure(config or self.config)
         try:
             yield
         finally:
+            vars(self).pop("blocking", None)
             vars(self).update(before)
+
+    def enqueue_many_in(self, connection: Any, orders: Iterable[Order]) -> list[str]:
+        """Enqueue runs of any jobs inside your own transaction, as `job.enqueue_in` does. Return their ids."""
+        from rota.store.databases.foreign_connection import execute_in, needs_locks, require_same_kind
+        from rota.store.databases.foreign_transaction import enqueue_all_in
+
+        require_same_kind(connection, self.dialect)
+        runs = self._linked_locally(list(orders))
+        if len(runs) > 1 or any(map(needs_locks, runs)):
+            return [answer.id for answer in enqueue_all_in(connection, runs, self.dialect)]
+        for run in runs:
+            execute_in(connection, self._under_quota(run), self.dialect)
+        return [run.id for run in runs]
+
+    async def aenqueue_many_in(self, connection: Any, orders: Iterable[Order]) -> list[str]:
+        """Enqueue runs of any jobs inside your own transaction, as `job.aenqueue_in` does. Return their ids."""
+        from rota.store.databases.foreign_connection import aexecute_in, needs_locks, require_same_kind
+        from rota.store.databases.foreign_transaction import aenqueue_all_in
+
+        require_same_kind(connection, self.dialect)
+        runs = self._linked_locally(list(orders))
+        if len(runs) > 1 or any(map(needs_locks, runs)):
+            return [answer.id for answer in await aenqueue_all_in(connection, runs, self.dialect)]
+        for run in runs:
+            await aexecute_in(connection, self._under_quota(run), self.dialect)
+        return [run.id for run in runs]
+
+    def _linked_locally(self, orders: Sequence[Order]) -> list[NewRun]:
+        runs = [self.prepare_locally(order) for order in orders]
+        if not any(run.after for run in runs):
+            return runs
+        from rota.client.runs.enqueue import linked, no_parts
+
+        linked_runs: list[NewRun] = drive(linked(no_parts, [order.options for order in orders], runs))
+        return linked_runs
 
     def prepare_locally(self, order: Order) -> NewRun:
         """Build a run without accessing the database, for use inside another transaction."""
         handler = self.registry.newest[order.job]
-        payload = handler.payload.encode(order.arguments, Limits(self.config.max_payload))
-        run = self._under_quota(new_run(handler.definition, new_id(), payload, order.options))
+        kind = handler.payload.without(pending_of(order.options))
+        payload = kind.encode(order.arguments, Limits(self.config.max_payload))
+        run = new_run(handler.definition, new_id(), payload, order.options)
         return carrying(run, tracing.traceparent()) if self.config.tracing and tracing.turn_on() else run
 
     def handle(self, run_id: str) -> Handle[Any]:
@@ -379,6 +410,8 @@ class Rota(ScriptRunner):
         if self._engine is not None:
             raise Conflict("this app has been started already", hint="stop it first")
         client = await self.connect()
+        from rota.engine.engine import Engine  # whoever only enqueues needs none of its loops
+
         engine = self._engine = Engine(
             client.store, self.registry, self._labelled(labels), name=name, queues=queues, meters=self.meters
         )
@@ -427,10 +460,6 @@ class Rota(ScriptRunner):
         closing = self._closing.pop(loop, None)
         if closing is not None:
             await closing.aclose()
-
-    def close(self) -> None:
-        """Close the blocking client."""
-        self.blocking.close()
 
 
 def _name_of(app: Rota) -> tuple[str, str]:

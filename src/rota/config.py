@@ -30,6 +30,7 @@ _SECRETS = ("database_url", "smtp_url", "jwt_secret", "jwt_jwks")
 _MASK = "…"
 _PROXY_WORDS = {"loopback": ("127.0.0.0/8", "::1/128"), "none": ()}
 _BASE_PATH = re.compile(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]{1,100}){0,10}")
+_RATE = re.compile(r"none|[1-9]\d{0,8}/[1-9]?\d{0,3}[smhd]")
 _WORDS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
@@ -47,6 +48,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     janitor: timedelta = timedelta(minutes=5)
     expect: timedelta = timedelta(seconds=10)
     start_wait: timedelta = timedelta(minutes=1)
+    accept_copies: bool = False
     shutdown_grace: timedelta = timedelta(seconds=20)
     concurrency: int = 10
     worker_labels: str = ""
@@ -56,6 +58,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     auth: bool = False
     allowed_hosts: str = ""
+    enqueue_rate: str = "60000/1m"
     trusted_proxies: str = "loopback"
     base_path: str = ""
     jwt_secret: str = ""
@@ -69,6 +72,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     log_runs: bool = False
     tracing: bool = False
     http_allow: str = ""
+    dashboard_url: str = ""
     smtp_url: str = ""
     smtp_from: str = ""
     enable_command: bool = False
@@ -93,7 +97,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if not is_base_path(self.base_path):
             hint = "write it as in an address, from the first slash on: /rota"
             raise BadConfig(f"base_path cannot be {self.base_path!r}", hint=hint)
+        _check_dashboard(self.dashboard_url)
         self._check_jwt()
+        if not _RATE.fullmatch(self.enqueue_rate):
+            raise BadConfig(f"enqueue_rate cannot be {self.enqueue_rate!r}", hint='write "60000/1m", or "none"')
         if self.log_format not in LOG_FORMATS:
             raise BadConfig(f"log_format must be {' or '.join(LOG_FORMATS)}, not {self.log_format!r}")
 
@@ -117,11 +124,12 @@ SETTING_WORDS: dict[str, str] = {
     "lease": "how long a worker may be silent before its runs are reclaimed; at least 1s, and at least 3 × `heartbeat`",
     "heartbeat": "how often a worker renews its leases",
     "reaper": "how often expired leases are reclaimed",
-    "poll": "how often a worker polls for runs and cancel requests, without a notification",
+    "poll": "how often a process polls for work while hints do not arrive or something waits; at rest, every 20 polls",
     "deadline": "the timeout of any database call",
     "janitor": "how often old runs are deleted",
     "expect": "how often expectations are checked",
     "start_wait": "how long a starting server or worker waits for PostgreSQL and for `rota migrate`; `0s`: not at all",
+    "accept_copies": "whether a copy of a PostgreSQL database goes on without `rota database accept`; for tests",
     "shutdown_grace": "how long handlers may continue after SIGTERM; the process ends at most 6 s later",
     "concurrency": "how many runs a worker executes at once",
     "worker_labels": "labels of a worker, for jobs that require them: `gpu,zone=eu`",
@@ -131,6 +139,7 @@ SETTING_WORDS: dict[str, str] = {
     "host": "the address on which the server listens",
     "auth": "whether callers of the server must present a token",
     "allowed_hosts": "further host names of the server, separated by commas",
+    "enqueue_rate": "how many runs a token of the role `enqueue` may enqueue at each server; `none`: no limit",
     "trusted_proxies": "proxies whose `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are trusted: addresses and "
     "networks separated by commas, `loopback` for this machine, `none` for none",
     "base_path": "the path under which a proxy serves it, if not the root: `/rota`",
@@ -146,10 +155,16 @@ SETTING_WORDS: dict[str, str] = {
     "log_runs": "whether a worker logs the start and end of every run; this costs more than a short run itself",
     "tracing": "OpenTelemetry spans of enqueues, attempts and steps; requires `rota[tracing]`",
     "http_allow": "private addresses and networks that HTTP jobs and webhooks may connect to: `10.1.0.0/16,127.0.0.1`",
+    "dashboard_url": "where people open the dashboard, for links in notifications: `https://rota.example.com`",
     "smtp_url": "the SMTP server: `smtp://user:password@host:587?starttls=1`",
     "smtp_from": "the sender address of e-mail",
     "enable_command": "whether a worker runs command jobs",
 }
+
+
+def _check_dashboard(url: str) -> None:
+    if url and not url.startswith(("http://", "https://")):
+        raise BadConfig(f"dashboard_url cannot be {url!r}", hint="https://rota.example.com")
 
 
 def _check_networks(name: str, text: str, example: str, known: Collection[str] = ()) -> None:

@@ -17,29 +17,32 @@ from typing import (
     overload,
 )
 
-from rota.client.client import Order
 from rota.client.handle import Handle, handle_by
-from rota.core.runs.options import RUN_OPTIONS, RunOptions
+from rota.core.runs.options import RUN_OPTIONS, Order, RunOptions
+from rota.core.runs.payload import pending_of
 from rota.engine.handlers.context import Context, SyncContext
 from rota.errors import Invalid, UnknownOption
 from rota.registry.jobs import Handler
-from rota.store.databases.foreign_connection import aexecute_in, execute_in
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from rota.app import Rota
+    from rota.flow import Step
 
 _ELSEWHERE = {
     **dict.fromkeys(("delay", "send", "kiq", "defer", "enqueue_job", "apply_async"), "`enqueue(…)`"),
     **dict.fromkeys(("delay_on_commit", "apply_async_on_commit"), "`enqueue_in(connection, …)`"),
     **dict.fromkeys(("defer_async", "adelay"), "`await aenqueue(…)`"),
     **dict.fromkeys(("configure", "kicker", "using", "send_with_options", "set"), "`options(…)`, before `enqueue(…)`"),
+    **dict.fromkeys(("si", "signature", "subtask", "message", "pipeline"), "`s(…)`, for `chain(…)` and `group(…)`"),
     **dict.fromkeys(("AsyncResult", "fetch"), "`handle(id)`"),
 }
 """Methods of tasks in other libraries, and what they are called here."""
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
+X = TypeVar("X")
 R = TypeVar("R")
 
 
@@ -103,23 +106,35 @@ class Job(Generic[P, R]):
         """Return a run that is not enqueued yet, for `app.enqueue_many([...])` with several jobs or dependencies."""
         return self._order(args, kwargs)
 
+    @overload
+    def s(self, *args: P.args, **kwargs: P.kwargs) -> Step[object, R]: ...
+    @overload
+    def s(self: Job[Concatenate[X, Q], R], *args: Q.args, **kwargs: Q.kwargs) -> Step[X, R]: ...
+    def s(self, *args: Any, **kwargs: Any) -> Step[Any, R]:
+        """Return a step for `chain(…)` and `group(…)`: a run with these arguments, that is not enqueued yet.
+
+        If they are complete but for the first one, that is the result of what comes before it.
+        """
+        from rota.flow import Step  # here: most programs make no chains
+
+        return Step(self, args, kwargs)
+
     def enqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue inside your own transaction: the run exists if, and as soon as, you commit. Return its id.
 
         `connection`: psycopg, SQLAlchemy, Django, any DB-API on PostgreSQL; apsw or sqlite3 on SQLite.
         """
-        run = self.app.prepare_locally(self._order(args, kwargs))
-        execute_in(connection, run, self.app.dialect)
-        return run.id
+        return self.app.enqueue_many_in(connection, [self._order(args, kwargs)])[0]
 
     async def aenqueue_in(self, connection: Any, *args: P.args, **kwargs: P.kwargs) -> str:
         """Enqueue inside your own transaction with asyncpg, async psycopg or async SQLAlchemy. Return the run's id."""
-        run = self.app.prepare_locally(self._order(args, kwargs))
-        await aexecute_in(connection, run, self.app.dialect)
-        return run.id
+        return (await self.app.aenqueue_many_in(connection, [self._order(args, kwargs)]))[0]
 
     def _order(self, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Order:
-        arguments = self.handler.payload.bind(args, cast("dict[str, object]", kwargs))
+        payload = self.handler.payload
+        if "inputs" in self.given:
+            payload = payload.without(pending_of(self.given))
+        arguments = payload.bind(args, cast("dict[str, object]", kwargs))
         return Order(self.name, arguments, self.given)
 
 

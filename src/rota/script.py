@@ -7,18 +7,37 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from rota.client.blocking import BlockingClient, LoopThread
-from rota.client.client import Client
 from rota.core.workers.worker import Queues
 from rota.errors import Invalid
 from rota.process import run_loop
+
+if TYPE_CHECKING:
+    from rota.client.blocking import BlockingClient
+    from rota.client.client import Client
 
 
 class ScriptRunner(ABC):
     """The part of `Rota` for programs without an event loop."""
 
-    blocking: BlockingClient
+    @cached_property
+    def blocking(self) -> BlockingClient:
+        """The client for code without an event loop, made at its first use."""
+        from rota.client.blocking import BlockingClient  # many programs that import an app enqueue nothing
+
+        # Threads that come here at once get the same one.
+        client: BlockingClient = vars(self).setdefault("blocking", BlockingClient(self.open_client))
+        return client
+
+    @property
+    def _blocks(self) -> bool:
+        """Tell whether the blocking client is connected."""
+        return "blocking" in vars(self) and self.blocking.is_open
+
+    @abstractmethod
+    async def open_client(self) -> Client: ...
 
     @abstractmethod
     def running(
@@ -45,6 +64,8 @@ class ScriptRunner(ABC):
 
         A Ctrl-C during start or stop takes effect afterwards.
         """
+        from rota.client.blocking import LoopThread
+
         thread = LoopThread()
         running = self.running(name=name, queues=queues, labels=labels)
         try:
@@ -59,3 +80,8 @@ class ScriptRunner(ABC):
                 thread.see_through(running.__aexit__(None, None, None))
         finally:
             thread.stop()
+
+    def close(self) -> None:
+        """Close the blocking client."""
+        if self._blocks:
+            self.blocking.close()

@@ -42,7 +42,7 @@ BEYOND_GRACE = _LAST_WORDS + _CLOSING + 0.5
 
 def asgi(app: Rota, *, trusted: bool = False) -> Starlette:
     """Return API and dashboard as an application to mount or serve. It starts no loops and no worker."""
-    return api.asgi(app, ui.routes(), trusted=trusted)
+    return api.asgi(app, ui.routes(), ui.missing, trusted=trusted)
 
 
 async def serve(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from rota.testing import Harness
+from tests.acceptance.api import Api, serving
 from tests.system.site import Site, opened
 
 
@@ -15,6 +16,12 @@ from tests.system.site import Site, opened
 async def harness(database_url: str) -> AsyncIterator[Harness]:
     async with Harness(url=database_url) as harness:
         yield harness
+
+
+@pytest.fixture
+def api(database_url: str, tmp_path: Path) -> Iterator[Api]:
+    with serving(database_url, tmp_path) as api:
+        yield api
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ Names of tests are its sentences.
 
 from __future__ import annotations
 
+import socket
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 
 from rota.core.runs.run import Run
 from rota.core.states import RunState
+from rota.errors import Invalid
 from rota.testing import Harness
-from tests.support.wait import until
+from tests.acceptance.api import Api
+from tests.support.wait import until, wait_for
 from tests.system.site import Site
 
 DEMO: dict[str, Any] = {
@@ -54,8 +57,8 @@ async def states(harness: Harness) -> list[str]:
 
 
 async def test_if_the_previous_round_still_runs_it_is_cancelled_and_the_new_one_starts_at_once(site: Site) -> None:
-    """In real processes: a coroutine that would run for ever."""
-    document = {**DEMO, "job": "nap", "payload": {"seconds": [3_600.0]}, "failure_action": None}
+    """In real processes, with all its words: a coroutine that would run for ever."""
+    document = {**DEMO, "job": "nap", "payload": {"seconds": [3_600.0]}}
     await site.client.schedules.apply_documents([document], "acceptance")
     site.worker()
     await until(lambda: len(site.ledger.entries("begin")) >= 2)
@@ -134,20 +137,44 @@ async def test_overlap_and_concurrency_together(harness: Harness, overlap: str, 
 
 
 @pytest.mark.parametrize(
-    ("failure", "fates"),
+    ("overlap", "fates"),
     [
-        ("RUN_NEW", [("failed", 1), ("queued", 0)]),
-        ("SKIP", [("failed", 1), ("skipped", 0)]),
-        ("RETRY", [("failed", 1), ("queued", 1)]),
+        ("ALLOW", ["queued"] * 5),
+        ("SKIP", ["queued", *["skipped"] * 4]),
+        ("CANCEL_PREV", [*["skipped"] * 4, "queued"]),
+        ("PARALLEL", ["queued"] * 5),
     ],
 )
-async def test_after_a_failure(harness: Harness, failure: str, fates: list[tuple[str, int]]) -> None:
+async def test_each_second_that_is_made_up_for_applies_the_policies_one_by_one(
+    harness: Harness, overlap: str, fates: list[str]
+) -> None:
+    """Of several fire times in one scan, each sees the run of the one before."""
+    await create(harness, EACH_SECOND, misfire_policy="FIRE_NOW", catchup_limit=None, overlap_action=overlap)
+    await pass_time(harness, 5)
+    assert await states(harness) == fates
+
+
+@pytest.mark.parametrize("end", ["failed", "timed_out", "cancelled"])
+@pytest.mark.parametrize(
+    ("failure", "fate"), [("RUN_NEW", ("queued", 0)), ("SKIP", ("skipped", 0)), ("RETRY", ("queued", 1))]
+)
+async def test_after_the_last_run_failed_timed_out_or_was_cancelled(
+    harness: Harness, failure: str, fate: tuple[str, int], end: str
+) -> None:
     """The attempt of a queued run counts those that were made."""
     await create(harness, DEMO, failure_action=failure, backoff=[])
     await pass_time(harness)
-    await (await harness.worker().claim()).fail()
+    worker = await harness.worker().claim()
+    match end:
+        case "failed":
+            await worker.fail()
+        case "timed_out":
+            await worker.time_out()
+        case _:
+            await harness.client.cancel(next(iter(worker.claims)))
+            await worker.cancelled()
     await pass_time(harness)
-    assert [(run.state.value, run.attempt) for run in await runs(harness)] == fates
+    assert [(run.state.value, run.attempt) for run in await runs(harness)] == [(end, 1), fate]
 
 
 async def test_a_strategic_skip_is_recorded_with_its_end(harness: Harness) -> None:
@@ -165,6 +192,47 @@ async def test_a_request_that_takes_too_long_is_a_timeout(harness: Harness) -> N
     await pass_time(harness)
     await (await harness.worker().claim()).time_out()
     assert await states(harness) == ["timed_out"]
+
+
+@pytest.mark.parametrize("seconds", [0, -1])
+async def test_no_timeout_is_a_default_of_ten_seconds_for_requests_and_zero_is_refused(
+    harness: Harness, seconds: int
+) -> None:
+    job = await harness.client.data_jobs.create("request", "http", url="https://example.com", max_attempts=1)
+    assert job.timeout == timedelta(seconds=10)
+    with pytest.raises(Invalid, match="timeout"):
+        await create(harness, DEMO, timeout_seconds=seconds)
+
+
+async def test_metrics_count_what_the_policies_did(harness: Harness) -> None:
+    """task_overlap_skipped_total, task_failure_retry_total, concurrency_skipped_total"""
+    await create(harness, DEMO, overlap_action="SKIP")
+    await pass_time(harness)
+    worker = await harness.worker().claim()
+    await pass_time(harness)  # the overlap is skipped
+    await worker.fail()
+    await pass_time(harness)  # the failure is tried again
+    await harness.worker().claim()
+    await harness.client.schedules.update("demo-task", overlap="allow")
+    await pass_time(harness)  # the limit is full
+    assert [run.state.value for run in await runs(harness)] == ["failed", "skipped", "running", "skipped"]
+    metrics = await harness.client.metrics()
+    for name in ("task_overlap_skipped", "task_failure_retry", "concurrency_skipped"):
+        assert f'rota_{name}_total{{job="demo",queue="default"}} 1' in metrics
+
+
+def test_a_request_that_nobody_answers_is_a_timeout_and_its_round_is_tried_again(api: Api) -> None:
+    """In real processes: the attempt of the next round is one more."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        api.post("/jobs", {"name": "request", "url": url, "max_attempts": 2}, 201)
+        document = {**DEMO, "cron_expr": "*/2 * * * * *", "job": "request", "timeout_seconds": 1}
+        api.post("/schedules", document, 201)
+        api.worker()
+        wait_for(lambda: len(api.get("/runs?job=request&state=timed_out")["items"]) >= 2)
+        second, first = api.get("/runs?job=request&state=timed_out")["items"][-2:]
+    assert (first["attempt"], second["attempt"]) == (1, 2)
+    assert (first["error"]["message"], first["schedule"]) == ("longer than 1s", "demo-task")
 
 
 async def test_a_disabled_task_is_not_scheduled_any_more(harness: Harness) -> None:

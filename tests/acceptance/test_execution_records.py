@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from rota import every
+from rota import Config, Context, Rota, every
 from rota.core.runs.run import Run
 from rota.core.states import RunState
 from rota.errors import Invalid, LeaseLost
 from rota.testing import Harness
+from tests.support.wait import until
 from tests.system.site import LEASE, REAPER, Site
 
 CADENCE = timedelta(minutes=5)
@@ -64,7 +65,7 @@ async def test_latest_only_claims_the_most_recently_due_plan(harness: Harness) -
     await pass_time(harness, timedelta(minutes=42))
     (run,) = await runs(harness)
     assert run.plan_time == floor_plan(harness.clock.now() - CADENCE)
-    assert run.missed_count > 0, "the others are counted"
+    assert (run.missed_count, run.scope.kind, run.scope.id) == (6, "global", "global"), "the others are counted"
 
 
 async def test_every_plan_claims_each_missed_one_oldest_first(harness: Harness) -> None:
@@ -116,6 +117,32 @@ async def test_an_empty_backoff_disables_retry(harness: Harness) -> None:
     assert [run.state for run in await runs(harness)] == [RunState.FAILED]
 
 
+async def test_the_handler_gets_its_plan_and_attempt_and_returns_rows_and_a_result(harness: Harness) -> None:
+    """HandlerInput and HandlerResult; the second attempt is that of the same plan."""
+    seen: list[tuple[Any, ...]] = []
+
+    @harness.app.job(name="rollup", max_attempts=3, backoff=["30s"])
+    async def rollup(ctx: Context) -> dict[str, int]:
+        ctx.heartbeat()
+        seen.append((ctx.job, ctx.scope.id, ctx.plan_time, ctx.attempt, bool(ctx.worker_id)))
+        ctx.count("rows", 7)
+        if ctx.attempt == 1:
+            raise ConnectionError("try again")
+        return {"hours": 2}
+
+    await harness.store.save_jobs(harness.app.registry.definitions())
+    await harness.client.schedules.create("rollup", "rollup", every("5m"), **SPEC, scopes=[("shard", "3")])
+    await pass_time(harness, 3 * CADENCE)
+    await harness.drain()
+    harness.clock.advance(timedelta(seconds=30))
+    await harness.promoter.step()
+    await harness.drain()
+    (run,) = await runs(harness)
+    assert seen == [("rollup", "3", run.plan_time, attempt, True) for attempt in (1, 2)]
+    assert (run.state, run.result) == (RunState.SUCCEEDED, {"hours": 2})
+    assert [attempt.counters for attempt in await harness.attempts(run)] == [{"rows": 7}, {"rows": 7}]
+
+
 async def test_a_stale_lease_is_stolen_and_its_former_runner_is_told(harness: Harness) -> None:
     """AllowStaleReentry: true."""
     await register(harness)
@@ -157,6 +184,19 @@ async def test_a_killed_runner_is_replaced_or_not(site: Site, job: str, begins: 
     assert len(site.ledger.entries("begin", run)) == begins
 
 
+async def test_a_runner_that_hung_is_told_that_its_lease_was_stolen_and_stops(site: Site) -> None:
+    """In real processes: ErrLeaseLost, the handler should stop and return."""
+    first = site.worker("first")
+    run = await site.enqueue("nap", seconds=[3_600.0, 0.0])
+    await site.begun(run)
+    site.worker("second")
+    first.pause()
+    done = await site.final(run, LEASE + REAPER + 60)
+    first.resume()
+    await until(lambda: len(site.ledger.entries("stop", run)) == 1)
+    assert (done.state, done.worker_id and done.worker_id.partition("@")[0]) == (RunState.SUCCEEDED, "second")
+
+
 async def test_a_provider_returns_one_entry_for_each_shard_at_a_given_time(harness: Harness) -> None:
     asked: list[datetime] = []
 
@@ -181,6 +221,17 @@ async def test_a_provider_returns_one_entry_for_each_shard_at_a_given_time(harne
         ({}, {"scopes": []}),
     ],
 )
-async def test_invariants_are_enforced(harness: Harness, job: dict[str, Any], spec: dict[str, Any]) -> None:
+async def test_invariants_of_a_spec_are_enforced(harness: Harness, job: dict[str, Any], spec: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         await register(harness, job, **spec)
+
+
+def test_invariants_of_names_cadences_and_heartbeats_are_enforced() -> None:
+    """The heartbeat must be smaller than the stale timeout: here the lease, which needs no run timeout to be longer."""
+    for refused in (
+        lambda: Rota().job(name="")(lambda: None),
+        lambda: every("0s"),
+        lambda: Config(lease=timedelta(seconds=10), heartbeat=timedelta(seconds=10)),
+    ):
+        with pytest.raises(Invalid):
+            refused()

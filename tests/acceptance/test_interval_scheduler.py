@@ -4,17 +4,13 @@ A job is named by its `source_name` where the document says `:id`. docs/coming-f
 the answers: `status` is `state`, `next_run_at` is `next_at`.
 """
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
-from tests.support.processes.rota_process import Processes
-from tests.support.servers.ports import free_port
-from tests.support.wait import PATIENCE, wait_for
+from tests.acceptance.api import Api
+from tests.support.wait import wait_for
 
 INTERVAL_BASED: dict[str, Any] = {
     "source_id": "news-site",
@@ -42,43 +38,6 @@ BY_CURL: dict[str, Any] = {
 }
 ADJUSTED = {"max_retries": 5, "retry_backoff_seconds": 120}
 JOB = "/jobs/example.com"
-
-
-class Api:
-    """The API of a server, whose answers are JSON."""
-
-    def __init__(self, address: str) -> None:
-        self._address = f"{address}/api/v1"
-
-    def ask(self, method: str, path: str, body: object = None) -> httpx2.Response:
-        return httpx2.request(method, f"{self._address}{path}", json=body, timeout=PATIENCE)
-
-    def get(self, path: str) -> Any:
-        return self.ask("GET", path).json()
-
-    def post(self, path: str, body: object = None, status: int = 200) -> Any:
-        answer = self.ask("POST", path, body)
-        assert answer.status_code == status, answer.text
-        return answer.json()
-
-
-@pytest.fixture
-def api(database_url: str, tmp_path: Path) -> Iterator[Api]:
-    port = free_port()
-    with Processes(tmp_path) as processes:
-        environment = {"ROTA_DATABASE_URL": database_url, "ROTA_POLL": "0.2s"}
-        server = processes.rota("server", "--port", str(port), environment=environment)
-        api = Api(f"http://127.0.0.1:{port}")
-
-        def answers() -> bool:
-            assert server.exit_code is None, server.log
-            try:
-                return api.ask("GET", "/jobs").status_code == 200
-            except httpx2.HTTPError:
-                return False
-
-        wait_for(answers)
-        yield api
 
 
 def claimed(api: Api) -> dict[str, Any]:
@@ -173,6 +132,27 @@ def test_cancel_running_job_mid_execution_and_retry(api: Api) -> None:
     assert api.get("/jobs/crawl")["status"]["state"] == "scheduled"
 
 
+def test_retry_failed_job_resets_it_and_a_recurring_job_is_scheduled_again(api: Api) -> None:
+    """Its states as they change: scheduled, running, failed, and after the retry completed."""
+    api.post("/jobs", {"name": "crawl", "kind": "external", "max_retries": 0}, 201)
+    states = [api.get("/jobs/crawl")["status"]["state"]]
+    api.post("/runs", {"job": "crawl"}, 201)
+    run = claimed(api)
+    states.append(api.get("/jobs/crawl")["status"]["state"])
+    api.post(f"/worker/runs/{run['id']}/fail", {"fence": run["fence"], "error": "connection timeout"})
+    states.append(api.get("/jobs/crawl")["status"]["state"])
+    again = api.post("/jobs/crawl/retry", status=201)
+    states.append(api.get("/jobs/crawl")["status"]["state"])
+    run = claimed(api)
+    assert (run["id"], run["attempt"]) == (again["id"], 1), "its retry counter is reset"
+    api.post(f"/worker/runs/{run['id']}/complete", {"fence": run["fence"], "result": None})
+    states.append(api.get("/jobs/crawl")["status"]["state"])
+    assert states == ["pending", "running", "failed", "scheduled", "completed"]
+    assert [one["status"] for one in api.get("/jobs/crawl/executions")["executions"]] == ["completed", "failed"]
+    assert api.ask("PUT", "/jobs/crawl", {"interval_minutes": 30, "interval_type": "minutes"}).status_code == 200
+    assert api.get("/jobs/crawl")["status"]["state"] == "scheduled"
+
+
 def test_execution_history_and_statistics(api: Api) -> None:
     api.post("/jobs", {"name": "crawl", "kind": "external", "max_retries": 0}, 201)
     for number in range(4):
@@ -218,6 +198,28 @@ def test_adjust_retry_settings(api: Api, method: str) -> None:
     )
     assert changed["updated_at"] > changed["created_at"]
     assert api.get("/schedules/example.com")["definition"]["every"] == "30m"
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_another_interval_is_put_where_the_job_is_changed(api: Api, method: str) -> None:
+    api.post("/jobs", INTERVAL_BASED, 201)
+    for body in ({"interval_minutes": 6, "interval_type": "hours"}, {**INTERVAL_BASED, "interval_minutes": 15}):
+        answer = api.ask(method, JOB, body)
+        assert answer.status_code == 200, answer.text
+    assert api.get("/schedules/example.com")["definition"]["every"] == "15m"
+    assert api.ask(method, JOB, {"schedule_enabled": False}).status_code == 200
+    assert api.get("/schedules/example.com")["enabled"] is False
+
+
+def test_a_job_that_runs_once_is_executed_by_a_worker_without_code(api: Api) -> None:
+    """Its url is the server's own, which answers."""
+    worker = api.worker()
+    made = api.post("/jobs", {**RUN_ONCE, "url": api.healthy}, 201)
+    wait_for(lambda: api.get(f"/runs/{made['run']['id']}")["state"] == "succeeded")
+    (execution,) = api.get(f"{JOB}/executions?limit=50&offset=0")["executions"]
+    assert (execution["status"], execution["execution_number"], execution["retry_attempt"]) == ("completed", 1, 0)
+    assert api.get(JOB)["status"]["state"] == "completed"
+    assert worker.exit_code is None
 
 
 def test_words_that_rota_has_nothing_for_have_a_hint(api: Api) -> None:

@@ -5,7 +5,7 @@ Names of tests are its sentences.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from rota.core.progress.steps import StepState
 from rota.core.states import RunState
 from rota.errors import BadPayload, LeaseLost, LimitReached, RunIsFinal
 from rota.testing import Harness
+from tests.acceptance.api import Api
 from tests.support.wait import until
 from tests.system.site import Site
 
@@ -216,3 +217,76 @@ async def test_running_work_of_a_real_worker_stops_cooperatively(site: Site) -> 
     assert (await site.client.cancel(run_id, reason="enough")).state is RunState.CANCELLING
     done = await site.final(run_id)
     assert (done.state, done.reason) == (RunState.CANCELLED, "enough")
+
+
+STORED: dict[str, Any] = {
+    "_id": "...", "type": "demo_long_task", "version": 1, "name": "示範長任務",
+    "description": "展示 job template、進度、取消、重跑與排程能力",
+    "enabled": True, "repeatable": True, "concurrencyPolicy": "reject_same_scope", "dedupeKeys": ["scope_id", "target"],
+    "timeoutSeconds": 600, "cancelPolicy": {"supported": True, "mode": "cooperative", "graceSeconds": 30},
+    "retryPolicy": {"maxAttempts": 2, "backoffSeconds": [30, 120]},
+    "steps": [
+        {"id": "prepare", "name": "準備資料", "workerType": "go", "timeoutSeconds": 60, "cancelable": True},
+        {"id": "execute", "name": "執行任務", "workerType": "go", "timeoutSeconds": 300, "cancelable": True},
+        {"id": "finalize", "name": "整理結果", "workerType": "go", "timeoutSeconds": 30, "cancelable": False},
+    ],
+    "createAt": 0, "updateAt": 0,
+}  # fmt: skip
+STORED_SCHEDULE: dict[str, Any] = {
+    "_id": "...", "templateType": "demo_long_task", "scope": "user", "scopeId": "user_123", "enabled": True,
+    "cron": "0 9 * * *", "timezone": "Asia/Taipei", "payloadTemplate": {}, "lastRunAt": None, "nextRunAt": 0,
+    "createAt": 0, "updateAt": 0,
+}  # fmt: skip
+
+
+def test_its_own_documents_are_taken_by_a_real_server_and_cancelled_from_each_state(api: Api) -> None:
+    """Template, schedule, runs and an external worker, by HTTP only."""
+    made = api.post("/jobs", STORED, 201)
+    assert (made["name"], made["kind"], made["timeout"], made["cancel"]["grace"]) == (
+        "demo_long_task", "external", "10m", "30s",
+    )  # fmt: skip
+    assert [step["id"] for step in made["steps"]] == ["prepare", "execute", "finalize"]
+    schedule = api.post("/schedules", STORED_SCHEDULE, 201)
+    assert (schedule["job"], schedule["definition"]["cron"]) == ("demo_long_task", "0 9 * * *")
+    assert datetime.fromisoformat(schedule["next_plan"]).astimezone(UTC).hour == 1
+
+    def run(scope: str, **options: Any) -> str:
+        body = {
+            "job": "demo_long_task",
+            "payload": {"target": scope},
+            "scope": {"kind": "user", "id": scope},
+            **options,
+        }
+        return str(api.post("/runs", body, 201)["id"])
+
+    def claimed() -> dict[str, Any]:
+        (held,) = api.post("/worker/claim", {"worker": "go@1", "jobs": ["demo_long_task"], "max": 1})["runs"]
+        return dict(held)
+
+    for options in ({"delay": "1h"}, {}):
+        pending = run("a", **options)
+        assert api.post(f"/runs/{pending}/cancel")["state"] == "cancelled"
+    running = run("b")
+    assert api.ask("POST", "/runs", {"job": "demo_long_task", "scope": {"kind": "user", "id": "b"}}).status_code == 409
+    held = claimed()
+    api.post(f"/worker/runs/{running}/step", {"fence": held["fence"], "id": "prepare", "state": "running"})
+    report = {"fence": held["fence"], "percentage": 20, "summary": "等待 worker 執行"}
+    api.post(f"/worker/runs/{running}/progress", report)
+    progress = api.get(f"/runs/{running}/progress")
+    assert (progress["percentage"], progress["summary"]) == (20, "等待 worker 執行")
+    assert [(step["id"], step["state"]) for step in progress["steps"]][:1] == [("prepare", "running")]
+    assert api.post(f"/runs/{running}/cancel", {"reason": "enough"})["state"] == "cancelling"
+    assert api.post(f"/worker/runs/{running}/heartbeat", {"fence": held["fence"]})["cancelling"] is True
+    assert api.post(f"/worker/runs/{running}/cancelled", {"fence": held["fence"]})["state"] == "cancelled"
+    steps = api.get(f"/runs/{running}/progress")["steps"]
+    assert {step["id"]: step["state"] for step in steps}["prepare"] == "cancelled"
+    changes = [(event["from"], event["to"]) for event in api.get(f"/runs/{running}/events")["items"] if event["to"]]
+    assert changes[-2:] == [("running", "cancelling"), ("cancelling", "cancelled")]
+    done = run("c")
+    held = claimed()
+    assert api.post(f"/worker/runs/{done}/complete", {"fence": held["fence"], "result": 1})["state"] == "succeeded"
+    for final in (running, done):
+        late = api.ask("POST", f"/worker/runs/{final}/heartbeat", {"fence": held["fence"]})
+        assert late.status_code == 409, "only the holder of the lock may write"
+    refused = api.ask("POST", f"/runs/{done}/cancel")
+    assert (refused.status_code, refused.json()["code"]) == (409, "run-is-final")

@@ -5,7 +5,9 @@ Names of tests are its sentences.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from rota.core.states import RunState
 from rota.errors import LeaseLost
 from rota.testing import Harness
 from rota.testing.harness.manual_worker import HandWorker
-from tests.support.wait import until
+from tests.support.wait import PATIENCE, until
 from tests.system.site import Site
 
 KEY = "unique-task"
@@ -99,6 +101,28 @@ async def test_if_the_changed_list_no_longer_allows_the_current_worker_its_task_
     assert await harness.state(task) is RunState.SUCCEEDED
 
 
+async def test_several_workers_execute_a_task_that_is_published_once(site: Site, tmp_path: Path) -> None:
+    """In real processes: three workers, of which two get it; the change stream of another process tells."""
+    for name in ("a", "b", "c"):
+        site.worker(name)
+    async with site.client.subscribe(["runs"]) as changes:
+        await anext(changes)
+        go = tmp_path / "go"
+        task = await site.enqueue("share", key=KEY, until=str(go))
+        await until(lambda: len(site.ledger.entries("begin")) == 2)
+        assert await site.enqueue("share", key=KEY, until=str(go)) == task, "publishing is idempotent"
+        first, second = site.ledger.entries("begin")
+        assert first.pid != second.pid
+        go.touch()
+        done = await site.final(task)
+        assert (done.state, len(site.ledger.entries("begin"))) == (RunState.SUCCEEDED, 2)
+        async with asyncio.timeout(PATIENCE):
+            while (hint := await anext(changes)).state is not RunState.SUCCEEDED:
+                pass
+        assert hint.id in {task, first.run_id, second.run_id}
+    assert await site.enqueue("share", key=KEY, until=str(go)) != task, "the one before is not running any more"
+
+
 async def test_a_process_that_is_no_longer_allowed_stops_and_another_one_takes_over(site: Site) -> None:
     """In real processes: a coroutine that would run for an hour at its first worker."""
     site.worker("a")
@@ -137,29 +161,58 @@ async def test_publishing_is_idempotent(harness: Harness) -> None:
     assert await publish(harness) != task, "the one before is not running any more"
 
 
-async def test_publishing_again_clears_failed_workers_if_it_is_configured(harness: Harness) -> None:
+@pytest.mark.parametrize("outcome", ["failed", "succeeded"])
+@pytest.mark.parametrize("clears", [True, False])
+async def test_publishing_again_clears_failed_or_successful_workers_if_it_is_configured(
+    harness: Harness, outcome: str, *, clears: bool
+) -> None:
     await harness.declare(
         "task",
-        unique={"fields": ["key"], "clear": ["failed"]},
+        unique={"fields": ["key"], "clear": [outcome] if clears else []},
         replicas={"count": 2, "allowed_failures": 1},
         max_attempts=1,
     )
     task = await publish(harness)
-    await (await harness.worker("a").claim()).fail()
+    first = await harness.worker("a").claim()
+    await (first.fail() if outcome == "failed" else first.finish())
     await conduct(harness)
     assert await publish(harness) == task
     workers = await taken(harness, "a", "b")
-    assert [len(worker.claims) for worker in workers.values()] == [1, 1], "a worker that failed may try again"
+    assert [len(worker.claims) for worker in workers.values()] == [int(clears), 1], "whoever is cleared may try again"
+    if not clears:
+        return
     for worker in workers.values():
         await worker.finish()
     await conduct(harness)
     assert await harness.state(task) is RunState.SUCCEEDED
 
 
-async def test_the_highest_priority_is_taken_first(harness: Harness) -> None:
-    await harness.declare("task")
-    low, high = await publish(harness), await publish(harness, priority=10)
-    worker = await harness.worker().claim()
-    assert list(worker.claims) == [high]
-    await worker.finish()
-    assert await harness.state(low) is RunState.QUEUED
+async def test_retries_happen_only_locally_and_then_the_worker_reports_its_failure(harness: Harness) -> None:
+    """The number of retries is the option's; another worker sees one attempt."""
+    calls: list[str] = []
+
+    @harness.app.job(name="task", local_retries=2, max_attempts=1)
+    async def task(key: str) -> None:
+        calls.append(key)
+        raise ConnectionError("not yet")
+
+    await harness.store.save_jobs(harness.app.registry.definitions())
+    published = await publish(harness)
+    await harness.drain()
+    assert (calls, await harness.state(published)) == ([KEY] * 3, RunState.FAILED)
+    assert len(await harness.attempts(published)) == 1
+
+
+async def test_the_highest_priority_is_taken_first_and_then_those_that_name_the_worker(harness: Harness) -> None:
+    """Of tasks that were published at the same instant; an older one comes before one that names the worker."""
+    await harness.declare("task", queue="published")
+    old = await publish(harness)
+    harness.clock.advance(timedelta(seconds=1))
+    anyone, named = await publish(harness), await publish(harness, only_workers=["a"])
+    high = await publish(harness, priority=10)
+    begun = []
+    for _ in range(4):
+        worker = await harness.worker("a").claim()
+        begun += list(worker.claims)
+        await worker.finish()
+    assert begun == [high, old, named, anyone]

@@ -95,6 +95,7 @@ def test_readers_of_every_door_find_the_page() -> None:
     docs = PAGE.parents[1]
     for page in ("rest.md", "cli.md"):
         assert "(coming-from/vocabularies.md)" in (docs / page).read_text(encoding="utf-8")
+    assert "vocabularies.md" in command("--help").stdout
     assert "vocabularies.md" in command("schedule", "apply", "--help").stdout
     assert "vocabularies.md" in page_of(described([]))
 

@@ -40,6 +40,10 @@ def test_every_setting_can_come_from_everywhere(setting: str, toml: Path) -> Non
         written = "json"
     if setting == "base_path":
         written = "/rota"
+    if setting == "dashboard_url":
+        written = "https://rota.example.com"
+    if setting == "enqueue_rate":
+        written = "5/1m"
     if setting in ("http_allow", "trusted_proxies"):
         written = "10.0.0.0/8,::1"
     if setting == "jwt_secret":

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rota import Config, Job, NotFound, Rota, RunState
-from rota.client.blocking import BlockingClient
 from rota.client.client import Client
 from rota.errors import BadConfig, Conflict, StillRunning, Unavailable
 
@@ -39,7 +38,7 @@ def test_settings_come_with_the_app_or_from_the_environment(monkeypatch: pytest.
         Rota(concurency=3)
 
 
-def test_several_threads_share_one_client(app: Rota, crawl: Crawl) -> None:
+def test_several_threads_share_one_client(app: Rota, crawl: Crawl, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Client] = []
     original = app.open_client
 
@@ -48,7 +47,7 @@ def test_several_threads_share_one_client(app: Rota, crawl: Crawl) -> None:
         opened.append(client)
         return client
 
-    app.blocking = BlockingClient(counted)
+    monkeypatch.setattr(app, "open_client", counted)
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda n: crawl.enqueue(f"https://example.com/{n}", 1).id, range(40)))
     assert len(set(made)) == 40

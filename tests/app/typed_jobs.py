@@ -8,7 +8,23 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from typing import Any, assert_type
 
-from rota import AsyncJob, Call, Context, Enqueued, Exponential, Handle, Rota, Run, RunState, cron, every, injected
+from rota import (
+    AsyncJob,
+    Call,
+    Context,
+    Enqueue,
+    Enqueued,
+    Exponential,
+    Handle,
+    Rota,
+    Run,
+    RunState,
+    chain,
+    cron,
+    every,
+    group,
+    injected,
+)
 
 app = Rota("sqlite:///never-opened.db")
 
@@ -53,6 +69,26 @@ async def shared(ctx: Context, url: str, log: list[str] = injected) -> int:
 def observed(call: Call) -> Iterator[None]:
     assert_type(call.job, str)
     yield
+
+
+@app.around_enqueue
+async def tagged(enqueue: Enqueue) -> AsyncIterator[None]:
+    yield
+    assert_type(enqueue.run_id, str | None)
+
+
+@app.on("run.failed", "schedule.missed", jobs=[crawl, "fetch"], max_attempts=2)
+async def paged(event: dict[str, Any]) -> int:
+    return len(event)
+
+
+def hooks(call: Call) -> None:
+    assert_type(observed(call), Iterator[None])
+    assert_type(paged({}), Coroutine[Any, Any, int])  # type: ignore[unused-coroutine]
+    app.on("run.faild")  # type: ignore[arg-type]
+    app.on("run.failed", max_attempts="2")  # type: ignore[arg-type]
+    app.around(5)  # type: ignore[type-var]
+    app.around_enqueue("x")  # type: ignore[type-var]
 
 
 def lifespans() -> None:
@@ -126,3 +162,37 @@ def news() -> None:
 
 app.schedule("more news", news, every("1h"), overlap="queue_one", catch_up="latest", failure="skip", when_full="skip")
 assert Exponential(base="10s", cap=timedelta(minutes=10)).base == timedelta(seconds=10)
+
+
+@app.job
+def crawled(url: str) -> list[str]:
+    return [url]
+
+
+@app.job
+async def counted(ctx: Context, pages: list[str], times: int = 1) -> int:
+    return len(pages) * times
+
+
+@app.job
+def summed(counts: list[int]) -> float:
+    return sum(counts) / 2
+
+
+def chains() -> None:
+    one = chain(crawled.s("a"), counted.s())
+    assert_type(one.enqueue(), Handle[int])
+    assert_type(one.enqueue().result(), int)
+    many = chain(group(one, chain(crawled.s("b"), counted.s(times=2))), summed.s())
+    assert_type(many.enqueue(), Handle[float])
+    assert_type(group(crawled.s("a"), crawled.s("b")).enqueue(), list[Handle[list[str]]])
+    assert_type(chain(crawled.s("a"), idle.s()).options(priority=3).enqueue(), Handle[None])
+    assert_type(chain(crawled.s("a"), counted.s(), add.s(2)).enqueue(), Handle[int])
+    chain(crawled.s("a"), summed.s())  # pyright: ignore[reportArgumentType] (mypy does not tell what summed takes)
+    chain(crawled.s("a"), counted.s(times="x"))  # type: ignore[call-overload]
+    chain(counted.s(), idle.s()).enqueue()  # type: ignore[misc]
+    one.options(prioritty=3)  # type: ignore[call-arg]
+
+
+async def awaited_chains() -> None:
+    assert_type(await (await chain(crawled.s("a"), counted.s()).aenqueue()), int)

@@ -1,6 +1,6 @@
 """What the report of an arena says, of what was counted once a second."""
 
-from benchmarks.arena import ARENAS, Course, Moment, Plan, page
+from benchmarks.measures.arena import ARENAS, Course, Moment, Plan, page
 
 PLAN = Plan("held", ["rota"], 100, 3, 120)
 COURSE = Course("rota", [Moment(0, 0, 0, 0), Moment(1, 100, 90, 7), Moment(2, 200, 200, 9), Moment(4, 400, 300, 1_200)])

@@ -4,7 +4,7 @@ from itertools import chain
 
 import pytest
 
-from benchmarks.rates import back_after, rate, recovery, steady_rate
+from benchmarks.reports.rates import back_after, rate, recovery, steady_rate
 
 
 def steady(per_second: int, since: float, until: float) -> list[float]:

@@ -24,4 +24,4 @@ def patterns(view: str) -> list[str]:
 def filled(view: str, names: dict[str, str]) -> list[str]:
     """Those of a view about one of its things, which is that of `names`."""
     name = quote(names.get(view, "nothing"), safe="")
-    return [re.sub(r":(id|name)\b", lambda _: name, path) for path in patterns(view)[1:]]
+    return [re.sub(r":(id|name|kind)\b", lambda _: name, path) for path in patterns(view)[1:]]

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from rota.core.runs.run import RunFilter
 from tests.browser.conftest import Dashboard, NewPage
@@ -85,3 +85,42 @@ async def test_anybody_can_use_it(
     assert await page.locator("img").count() == 0
     assert await hurdles(page) == []
     assert await sticking_out(page) == []
+
+
+async def test_the_same_error_of_several_jobs_is_one_group(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    run_id = await dashboard.done("refuse")
+    asked: list[str] = []
+
+    async def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        found = await (await route.fetch()).json()
+        group = {**found["items"][0], "count": 9, "job_count": 2} if found["items"] else {}
+        parts = [
+            {"job": "refuse", "fingerprint": "a" * 12, "count": 7},
+            {"job": "bill", "fingerprint": "b" * 12, "count": 2},
+        ]
+        await route.fulfill(json={**found, "items": [{**group, "parts": parts}] if group else []})
+
+    await page.route("**/api/v1/error-groups*", answer)
+    await page.goto(f"{dashboard.url}/error-groups")
+    row = page.locator("tr[data-key]")
+    await expect(row).to_contain_text("refuse and 1 other job")
+    await row.locator(".errors-name").click()
+    parts = page.get_by_role("list", name="Jobs").get_by_role("listitem")
+    await expect(parts).to_have_count(2)
+    assert await hurdles(page) == []
+    await parts.first.get_by_role("button", name=re.compile("Retry all: .* in refuse")).click()
+    await expect(page.get_by_role("dialog")).to_contain_text(f"fingerprint:{'a' * 12}")
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Newest").click()
+    await page.get_by_role("button", name="Error and job").click()
+    await page.get_by_role("searchbox", name="Find an error or a job").fill("NEVER")
+    await expect(page).to_have_url(re.compile("q=NEVER"))
+    await rests(page)
+    assert "all_jobs=true&sort=count" in asked[0]
+    assert "all_jobs=false&sort=newest&search=NEVER" in asked[-1]
+    await page.get_by_role("searchbox", name="Find an error or a job").fill("something else")
+    await expect(page.get_by_text("No error group matches")).to_be_visible()
+    await page.unroute_all(behavior="ignoreErrors")
+    assert run_id

@@ -90,6 +90,48 @@ async def test_what_needs_attention_says_why_and_leads_there(dashboard: Dashboar
     await expect(page).to_have_url(re.compile("/queues/mail$"))
 
 
+async def test_an_item_is_helped_with_or_snoozed_and_counted_in_the_rail(dashboard: Dashboard, page: Page) -> None:
+    for queue in ("mail", "slow"):
+        await dashboard.enqueue("hello", {"queue": queue, "run_at": AGO})
+    await dashboard.client.pause_queue("mail")
+    await page.goto(dashboard.url)
+    rail = page.get_by_role("navigation", name="Main")
+    await expect(rail.get_by_role("link", name=re.compile("Overview.*3 items"))).to_be_visible()
+    await expect(rail.get_by_role("link", name=re.compile("Queues.*2 items"))).to_be_visible()
+
+    await page.get_by_role("button", name="Snooze: Queue without workers slow").click()
+    await page.get_by_label("Reason").fill("its worker is being moved")
+    await page.get_by_label("For", exact=True).select_option("1d")
+    await page.get_by_role("dialog").get_by_role("button", name="Snooze").click()
+    await expect(page.locator('[data-kind="queue_unserved"]')).to_have_count(0)
+    (noted,) = await dashboard.client.audit(kind="attention")
+    assert (noted.type, noted.details["reason"]) == ("snoozed", "its worker is being moved")
+    await page.get_by_role("button", name="1 snoozed").click()
+    await expect(page.get_by_role("list", name="snoozed")).to_contain_text("its worker is being moved")
+    await page.get_by_role("button", name="End snooze").click()
+    await expect(page.get_by_text("Nothing is snoozed")).to_be_visible()
+    await page.get_by_role("button", name="Open items").click()
+    await expect(page.locator('[data-kind="queue_unserved"]')).to_be_visible()
+
+    await page.get_by_role("button", name="Resume: Paused queue mail").click()
+    dialog = page.get_by_role("alertdialog")
+    await expect(dialog).to_contain_text("rota queue resume mail")
+    await dialog.get_by_role("button", name="Resume").click()
+    await expect(page.locator('[data-kind="queue_paused"]')).to_have_count(0)
+    assert [queue.paused for queue in await dashboard.client.queues() if queue.queue == "mail"] == [None]
+
+
+async def test_the_most_frequent_errors_are_named(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    for number in range(3):
+        await dashboard.done("crawl", url=f"https://example.com/{number}")
+    await page.goto(dashboard.url)
+    line = page.get_by_role("list", name="Top errors, 24 h").get_by_role("listitem")
+    await expect(line).to_contain_text("crawl · 3 runs")
+    await line.get_by_role("link").click()
+    await expect(page).to_have_url(re.compile("/error-groups/"))
+
+
 async def test_charts_of_an_hour_a_day_and_a_week(dashboard: Dashboard, page: Page) -> None:
     await count_a_week(dashboard.client)
     await page.goto(dashboard.url)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from playwright.async_api import Browser
 
-from benchmarks import paint
+from benchmarks.measures import paint
 from rota import Rota
 from tests.browser.conftest import served
 

@@ -1,5 +1,6 @@
 """Test the page of one schedule: next runs, ledger, simulation, events and actions."""
 
+import re
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -8,8 +9,20 @@ import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from rota import Rota, RunFilter, every
+from rota.core.states import Outcome
 from tests.browser.conftest import Dashboard, served
 from tests.browser.schedule_history import HOSTILE, Past, coming_summer_time, lived_once
+from tests.support.runs.runs import claim, claim_limited, tell
+from tests.support.schedules.schedules import plan
+
+NOTE_DRAWN_TEXTS = """
+window.drawn = [];
+const draw = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+  window.drawn.push(String(text));
+  return draw.call(this, text, ...rest);
+};
+"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -40,6 +53,39 @@ async def test_jumps_of_the_clocks_are_marked(old: Dashboard, page: Page) -> Non
     jump = page.get_by_role("table", name="Next runs").locator("tr", has_text=f"{coming_summer_time():%d %b}")
     await expect(jump).to_contain_text("time skipped")
     await expect(jump).to_contain_text("03:00 CEST")
+
+
+async def test_the_ledger_has_one_line_for_all_scopes_of_a_plan_time(sqlite_url: str, page: Page) -> None:
+    past = Past(sqlite_url, timedelta(hours=5))
+    await past.begin()
+    tenants = [("tenant", str(number)) for number in range(40)]
+    await past.make("payroll", "hello", every("4h"), scopes=tenants)
+    past.clock.at += 4 * 3_600_000_000
+    await plan(past.store)
+    held = await claim_limited(past.store, 40, known={"hello": 1}) + await claim(past.store, 40, known={"hello": 1})
+    outcomes = [Outcome.FAILED] * 2 + [Outcome.CANCELLED] + [Outcome.SUCCEEDED] * 37
+    for run, outcome in zip(held, outcomes, strict=True):
+        await tell(past.store, run, outcome)
+    await past.store.close()
+    async with served(Rota(sqlite_url)) as dashboard:
+        await page.add_init_script(NOTE_DRAWN_TEXTS)
+        await page.goto(f"{dashboard.url}/schedules/payroll?tab=ledger&span=1")
+        rows = page.get_by_role("table", name="Ledger").locator("tbody tr[data-key]")
+        first = rows.filter(has_text="37 succeeded, 2 failed, 1 cancelled")
+        await expect(first).to_contain_text("40 scopes")
+        await expect(rows.filter(has_text="tenant/")).to_have_count(3)
+        await first.get_by_role("button", name="List all 40").click()
+        await expect(rows.filter(has_text="tenant/")).to_have_count(40)
+        await first.get_by_role("button", name="List fewer").click()
+        await expect(rows.filter(has_text="tenant/")).to_have_count(3)
+        await page.goto(f"{dashboard.url}/schedules/payroll")
+        cell = page.locator(".schedules-cell[data-outcome=bad]")
+        await expect(cell).to_have_attribute("title", re.compile("37 succeeded"))
+        assert await cell.evaluate("cell => getComputedStyle(cell).getPropertyValue('--share')") == "20%"  # 2 of 40
+        await expect(page.get_by_role("figure", name="Duration").locator("canvas")).to_be_visible()
+        drawn = await page.evaluate("window.drawn")
+        assert any(re.fullmatch(r"\d\d:\d\d", text) for text in drawn), drawn  # the axis of a chart with one point
+        assert "1 Jan" not in drawn
 
 
 async def test_the_ledger_tells_what_had_no_run_and_why(old: Dashboard, page: Page) -> None:

@@ -1,5 +1,6 @@
 """Test the list of schedules: content, filters and actions."""
 
+import re
 import time
 from collections.abc import AsyncIterator
 
@@ -209,3 +210,13 @@ async def test_in_chinese(old: Dashboard, page: Page) -> None:
     await page.goto(f"{old.url}/schedules")
     await expect(row(page, "morning-report")).to_contain_text("工作日 09:00")
     await expect(row(page, "news")).to_contain_text("每隔 6 小时")
+
+
+async def test_only_those_in_trouble(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.client.schedules.create("well", "hello", every("1h"))
+    for trouble in ("failing", "late"):
+        await page.goto(f"{dashboard.url}/schedules")
+        await expect(page.get_by_role("link", name="well", exact=True)).to_be_visible()
+        await page.get_by_text(trouble, exact=True).click()
+        await expect(page).to_have_url(re.compile(f"state={trouble}"))
+        await expect(page.get_by_role("link", name="well", exact=True)).to_have_count(0)

@@ -81,6 +81,7 @@ async def test_nothing_keeps_anybody_out(dashboard: Dashboard, new_page: NewPage
     page = await new_page(color_scheme=scheme, viewport={"width": width, "height": 740})
     await page.goto(dashboard.url)
     await expect(page.locator(".live")).to_be_visible()
+    await expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert await hurdles(page) == []
     assert await sticking_out(page) == []
 
@@ -130,6 +131,7 @@ async def test_without_the_stream_it_asks_every_five_seconds(dashboard: Dashboar
 async def test_while_nobody_looks_nothing_is_asked(dashboard: Dashboard, page: Page, new_page: NewPage) -> None:
     other = await live_beside(dashboard, new_page)
     await page.goto(f"{dashboard.url}/runs")
+    await expect(page.get_by_text("No runs yet")).to_be_visible()
     await expect(page.locator(".live")).to_have_text("live")
     await page.evaluate(_LOOK, True)
     await expect(page.locator(".live")).to_have_text("paused")

@@ -73,7 +73,7 @@ async def test_a_viewer_sees_everything_and_no_action(sqlite_url: str, page: Pag
         for address in [*addresses, "/runs", f"/runs/{run_id}", "/audit"]:
             await page.goto(dashboard.url + address)
             await expect(page.locator(".skeleton")).to_have_count(0)
-            await expect(page.get_by_role("button", name="vera")).to_be_visible()
+            await expect(page.get_by_role("button", name="Signed in: vera")).to_be_visible()
             acts = page.locator("main").get_by_role(
                 "button", name=re.compile("Pause|Drain|Stop|Run now|Enqueue|Cancel|Actions")
             )

@@ -180,3 +180,63 @@ async def test_anybody_can_use_it(
     assert await page.locator("img").count() == 0
     assert await hurdles(page) == []
     assert await sticking_out(page) == []
+
+
+async def test_what_is_left_out_is_shaded_and_counted(dashboard: Dashboard, page: Page) -> None:
+    now = datetime.now(UTC)
+    body = {**many(300), "complete_from": (now - timedelta(minutes=20)).isoformat()}
+    minutes = [now.replace(second=0, microsecond=0) - timedelta(minutes=ago) for ago in range(60)]
+    nothing = dict.fromkeys(["duration_p50_ms", "duration_p95_ms", "lag_p50_ms", "lag_p95_ms", "queued", "running"])
+    buckets = [{"at": at.isoformat(), "runs": {"succeeded": 90, "failed": 10}, **nothing} for at in minutes]
+
+    async def answer(route: Route) -> None:
+        counted = {"from": now.isoformat(), "to": now.isoformat(), "step": "1m", "buckets": buckets}
+        await route.fulfill(json=counted if "/series" in route.request.url else body)
+
+    await page.route(re.compile("/api/v1/(timeline|series)"), answer)
+    await page.goto(f"{dashboard.url}/timeline?by=job")
+    counts = page.get_by_role("img", name="runs finished in the part that is not shown in full")
+    await expect(counts.locator("rect.timeline-count")).to_have_count(120)
+    await expect(page.locator(".timeline-plot .timeline-shade")).to_have_count(1)
+    await expect(page.get_by_text("in the shaded part, some are left out")).to_be_visible()
+    assert await hurdles(page) == []
+
+
+async def test_plan_times_that_did_not_run_are_drawn(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.client.schedules.create("busy", "endless", every("1m"), overlap="skip")
+    await dashboard.work()
+    now = datetime.now(UTC).replace(microsecond=0)
+    run_id = await dashboard.enqueue("hello")
+    skipped = {"kind": "skipped", "count": 1, "reason": "overlap", "run_id": run_id}
+    missed = {"kind": "missed", "count": 12, "reason": "catch_up", "run_id": None}
+    lane = {
+        "name": "busy",
+        "attempts": [],
+        "coming": [],
+        "overlaps": False,
+        "gaps": [
+            {**missed, "from": str(now - timedelta(minutes=40)), "to": str(now - timedelta(minutes=28))},
+            {**skipped, "from": str(now - timedelta(minutes=9)), "to": str(now - timedelta(minutes=9))},
+        ],
+    }
+    times = {"from": now.isoformat(), "to": now.isoformat(), "by": "schedule", "truncated": False}
+
+    async def answer(route: Route) -> None:
+        await route.fulfill(json={**times, "complete_from": None, "lanes": [lane]})
+
+    await page.route("**/api/v1/timeline*", answer)
+    await page.goto(f"{dashboard.url}/timeline")
+    plot = page.get_by_role("application")
+    await expect(plot.locator('[data-gap="missed"] line')).to_have_count(1)
+    await plot.focus()
+    await page.keyboard.press("ArrowDown")
+    await expect(plot.get_by_role("status")).to_contain_text("plan time skipped")
+    await page.keyboard.press("ArrowLeft")
+    await expect(plot.get_by_role("status")).to_contain_text("12 plan times missed")
+    await page.keyboard.press("ArrowRight")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(f"/runs/{run_id}$"))
+    await page.goto(f"{dashboard.url}/timeline?as=table")
+    rows = page.get_by_role("table", name="Plan times that did not run").locator("tbody tr")
+    await expect(rows).to_have_count(2)
+    assert await hurdles(page) == []

@@ -15,7 +15,7 @@ import msgspec
 from tests.chaos.faults import GRACE, HEARTBEAT, LEASE, POSTGRES, REAPER
 from tests.chaos.ledger import FOLDER
 from tests.support.databases.network_proxy import Proxy, proxy_to
-from tests.support.databases.postgres import PostgresCluster
+from tests.support.databases.postgres import PostgresCluster, PostgresStandby
 from tests.support.processes.rota_process import Processes, RotaProcess
 from tests.support.servers.ports import free_port
 
@@ -131,7 +131,10 @@ class Target:
 
 
 class Cluster:
-    """Everything is started when the block begins, and gone when it ends. Clients use `url`, which nothing breaks."""
+    """Everything is started when the block begins, and gone when it ends.
+
+    Clients use `url`, which nothing breaks, and which leads to whichever server is the primary.
+    """
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self.plan = plan
@@ -141,6 +144,7 @@ class Cluster:
         self.servers: dict[str, str] = {}
         self.locks = {"database": threading.Lock()}
         self._stack = ExitStack()
+        self._proxies: list[Proxy] = []
         self._over = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="keeper", daemon=True)
 
@@ -162,7 +166,8 @@ class Cluster:
         if self.plan.database == POSTGRES:
             # Without fsync: nothing here ends the machine, and recovery takes a moment instead of many seconds.
             self.postgres = self._stack.enter_context(PostgresCluster())
-            self.url = self.postgres.create_database()
+            self._direct_url = self.postgres.create_database()
+            self.url = self._proxy_to(self._direct_url).url
         else:
             self.url = f"sqlite:///{self.folder / 'chaos.db'}"
         self._processes = self._stack.enter_context(Processes(self.logs, tells=False))
@@ -171,6 +176,23 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self.leave_alone()
         self._stack.close()
+
+    def _proxy_to(self, url: str) -> Proxy:
+        proxy = self._stack.enter_context(proxy_to(url))
+        self._proxies.append(proxy)
+        return proxy
+
+    def fail_over(self) -> None:
+        """Kill the primary, and promote a synchronous standby: nothing that was acknowledged is lost."""
+        assert self.postgres is not None
+        primary, standby = self.postgres, self._stack.enter_context(PostgresStandby(self.postgres))
+        primary.require_synchronous_standby()
+        standby.wait_for_replay()
+        primary.kill9()
+        standby.promote()
+        self.postgres = standby
+        for proxy in self._proxies:
+            proxy.lead_to(standby.url)
 
     def _keep(self) -> None:
         """Whoever has ended and was not to is started again, as services are."""
@@ -202,7 +224,7 @@ class Cluster:
             raise RuntimeError(f"{target.name} did not start:\n{target.process.log}")
 
     def _target(self, name: str) -> Target:
-        proxy = self._stack.enter_context(proxy_to(self.url)) if self.plan.database == POSTGRES else None
+        proxy = self._proxy_to(self._direct_url) if self.postgres else None
         environment = {
             **SETTINGS,
             "ROTA_DATABASE_URL": proxy.url if proxy else self.url,

@@ -43,6 +43,13 @@ KINDS = (
     Kind("restart", "database", "stopped in order, and started again", (0.1, 2.5), (POSTGRES,), weight=1),
     Kind("crash", "database", "stopped at once (immediate), and started again", (0.1, 2.5), (POSTGRES,), weight=1),
     Kind("kill9", "database", "kill -9 of the postmaster, and started again", (0.1, 2.0), (POSTGRES,), weight=1),
+    Kind(
+        "failover",
+        "database",
+        "kill -9 of the primary, and its synchronous standby is promoted",
+        targets=(POSTGRES,),
+        weight=1,
+    ),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 

@@ -72,6 +72,8 @@ class Injector:
     def _done(self, fault: Fault, target: Target | None, stroke: Stroke) -> AbstractContextManager[None]:
         if fault.target == POSTGRES:
             assert self._cluster.postgres is not None
+            if fault.kind == "failover":
+                return _failover(self._cluster)
             return _to_database(self._cluster.postgres, self._cluster.url, fault, stroke)
         assert target is not None
         if fault.track == "process":
@@ -128,6 +130,12 @@ def _to_network(proxy: Proxy, fault: Fault, stroke: Stroke) -> Iterator[None]:
     if fault.kind == "swallow":
         proxy.forget_loss()
         stroke.note = "an answer was lost" if proxy.lost_answers > lost else "there was none to lose"
+
+
+@contextmanager
+def _failover(cluster: Cluster) -> Iterator[None]:
+    cluster.fail_over()
+    yield
 
 
 @contextmanager

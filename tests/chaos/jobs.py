@@ -32,7 +32,7 @@ app = Rota()
 
 def _length(ctx: Context | SyncContext, seconds: float = 0.0) -> float:
     """Later attempts take longer: so a worker that wakes up without its lease meets its successor at work."""
-    return seconds if ctx.fence == 1 else seconds + LINGERS
+    return seconds if ctx.attempt == 1 else seconds + LINGERS
 
 
 def _told(ctx: Context | SyncContext) -> dict[str, Any]:

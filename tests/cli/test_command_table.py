@@ -14,6 +14,14 @@ COUNT = """
 import atexit, json, sys
 atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
 """
+DECLARATIONS = """
+from rota import Rota, every
+app = Rota("sqlite:///never.db", max_payload=1000)
+@app.job(schedule=every("1h"), max_concurrency=2, unique=True, notify="mailto:ops@example.com")
+def crawl(url: str = "a") -> str: ...
+app.configure(lease="30s")
+app.close()
+"""
 COMMAND = COUNT + "from rota.cli import root\nroot.main({})"
 BELOW_OTHERS = {"run": {"monitoring", "external"}, "schedule": {"monitoring"}, "worker": {"workers"}}
 """Topics that a command needs besides its own: commands of theirs are below it, or it suggests them."""
@@ -49,7 +57,7 @@ def test_a_command_imports_only_its_topic(name: str) -> None:
 
 
 def test_importing_rota_imports_nothing_of_it() -> None:
-    assert ours(imported_by(COUNT + "import rota")) == {"rota", "rota.version"}
+    assert ours(imported_by(COUNT + "import rota")) == {"rota", "rota.late", "rota.version"}
 
 
 def test_an_app_imports_no_driver_no_server_and_no_command() -> None:
@@ -57,7 +65,13 @@ def test_an_app_imports_no_driver_no_server_and_no_command() -> None:
     assert not modules & DRIVERS_AND_SERVERS
     above = {"cli", "api", "ui", "server", "testing", "django", "remote"}
     assert {name for name in ours(modules) if name.split(".")[1:2] and name.split(".")[1] in above} == set()
-    assert len(modules) <= 620, len(modules)
+    assert len(modules) <= 360, len(modules)
+
+
+def test_an_app_that_declares_imports_neither_client_nor_store_nor_engine() -> None:
+    modules = ours(imported_by(COUNT + DECLARATIONS))
+    assert not modules & {"rota.client.client", "rota.client.parts", "rota.store.store", "rota.engine.engine"}
+    assert len(modules) <= 190, sorted(modules)
 
 
 def test_summaries_are_the_first_sentences_of_help() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from rota.cli.shell_completion import CompletedName
 from rota.store import Store, open_database
 from tests.support.processes.command_line import rota
 
+SOURCES = Path(__file__).parents[2] / "src/rota"
 WITHOUT_DATABASE = {"rota init", "rota cron", "rota completion"}
 NOT_OFFERED = {
     "rota job create",
@@ -178,9 +180,35 @@ def test_short_forms_mean_the_long_ones_which_help_and_completion_show() -> None
         ("token remove", "revoke"),
         ("workers lst", "list"),
         ("notify", "notification"),
+        ("run explain", "rota explain"),
+        ("schedule explain", "rota explain"),
     ],
 )
 def test_a_word_of_other_programs_is_answered_with_ours(typed: str, meant: str) -> None:
     done = rota(*typed.split())
     assert done.exit_code == 2
     assert done.stderr == f"error: no such command '{typed.rsplit(maxsplit=1)[-1]}'\nhint: did you mean {meant}?\n"
+
+
+def named_commands() -> Iterator[tuple[str, list[str]]]:
+    """Yield the words after `rota` of each command that texts in the sources name, as far as they are literal."""
+    for file in sorted(SOURCES.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for mark, named in re.findall(r"(^|`)rota ((?:[a-z][a-z-]*(?: |$|(?=`)))+)", node.value):
+                    words = named.split()
+                    if mark or words[0] in root.commands:  # else it is a sentence about rota
+                        yield file.name, words
+
+
+def test_messages_name_commands_that_exist() -> None:
+    """What follows a command that is no group is its argument."""
+    count = 0
+    for file, words in named_commands():
+        command: click.Command | None = root
+        for word in words:
+            if isinstance(command, click.Group):
+                command = command.get_command(click.Context(command), word)
+                assert command is not None, f"{file}: rota {' '.join(words)}"
+                count += 1
+    assert count > 500

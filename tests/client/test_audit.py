@@ -2,7 +2,7 @@
 
 import pytest
 
-from rota import Invalid, Rota
+from rota import Invalid
 from rota.core.calendar.triggers import every
 from rota.testing import Harness
 
@@ -47,18 +47,6 @@ async def test_nobody_signs_as_a_policy_there_either() -> None:
             with pytest.raises(Invalid, match="policy:"):
                 await verb
         assert [event.type for event in await client.audit(kind="run")] == ["cancelled"]
-
-
-def test_the_blocking_client_echoes_it(app: Rota) -> None:
-    @app.job
-    def work() -> None: ...
-
-    run = work.enqueue()
-    app.blocking.cancel(run.id, actor="ann")
-    assert [event.type for event in app.blocking.events(run.id)] == ["created", "cancelled"]
-    assert [event.subject for event in app.blocking.audit(actor="ann")] == [run.id]
-    app.blocking.schedules.create("s", "work", every("1h"), actor="ann")
-    assert [event.actor for event in app.blocking.schedules.events("s")] == ["ann"]
 
 
 async def test_quotas_notifications_and_jobs_that_are_data_have_trails() -> None:

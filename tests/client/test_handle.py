@@ -5,7 +5,7 @@ import copy
 import dataclasses
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import cast
@@ -93,7 +93,7 @@ def test_a_result_has_the_type_of_the_function(shop: Shop) -> None:
     assert parcel.wait().result == {"order": 7, "sent_at": "2030-01-01T00:00:00Z"}
     assert parcel.status() is RunState.SUCCEEDED
     assert parcel.progress().percentage == 100
-    assert parcel.logs(last=5) == []
+    assert parcel.logs(tail=5) == []
 
 
 def test_a_result_that_does_not_fit_says_so(shop: Shop) -> None:
@@ -171,6 +171,34 @@ async def test_a_handle_that_a_job_or_a_step_returns_is_stored_without_its_app(s
     )
     assert (second.payload, (await handle).id) == ({"number": 2}, second.id)
     assert msgspec.to_builtins(handle) == msgspec.structs.asdict(handle)
+    await shop.app.aclose()
+
+
+async def test_handles_of_a_bulk_are_a_sequence_like_any_other(shop: Shop) -> None:
+    """They are made when they are looked at, and nobody needs to know."""
+    made = await shop.double.aenqueue_many([{"number": number} for number in range(3)])
+    first, second, third = made
+    assert [handle.id for handle in made] == sorted({first.id, second.id, third.id})
+    assert (len(made), made[0], made[-1], second in made, made.index(third)) == (3, first, third, True, 2)
+    assert made == [first, second, third]
+    assert made != [first, third]
+    assert made[1:] == [second, third]
+    assert [*reversed(made)] == [third, second, first]
+    assert [first, *made] == [first] + made == made[:1] + made  # noqa: RUF005
+    assert repr(made) == repr([first, second, third])
+    assert {handle.created for handle in made} == {True}
+    assert first.run_at is not None
+    await adrain(shop.app)
+    assert await asyncio.gather(*made) == [0, 2, 4]
+
+    @shop.app.job
+    async def several() -> Sequence[Enqueued]:
+        return await shop.double.aenqueue_many([{"number": 5}])
+
+    parent = await several.aenqueue()
+    await adrain(shop.app)
+    (child,) = (await parent.arun()).result
+    assert child["created"] is True
     await shop.app.aclose()
 
 

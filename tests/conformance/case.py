@@ -18,7 +18,7 @@ Reading = tuple[str, dict[str, Any]]
 CLIENT, BLOCKING, REMOTE, REST, COMMAND = "client", "blocking", "remote", "rest", "command"
 DOORS = (CLIENT, BLOCKING, REMOTE, REST, COMMAND)
 PYTHON = (CLIENT, BLOCKING, REMOTE)
-SCOPED = (CLIENT, REMOTE, REST)  # the doors of callers who are limited to a scope
+SCOPED = (CLIENT, REMOTE, REST, COMMAND)  # the doors of callers who are limited to a scope
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -10,6 +10,12 @@ from pathlib import Path
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def _no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the first pause of a scope wait for no other process to notice it: there is none."""
+    monkeypatch.setattr("rota.store.limits.quotas._NOTICED_AFTER", 0)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
 def fresh_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], str]]:
     """Return a function that provides another fresh database at each call."""

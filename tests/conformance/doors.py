@@ -24,6 +24,7 @@ from rota.server import asgi
 from rota.values.durations import format_duration
 from rota.values.scope import Scope
 from rota.verbs.answers import is_silent
+from rota.verbs.pages import cursor_at
 from rota.verbs.parameters import Parameter, Place, has_place, request_of
 from rota.verbs.revisions import written_condition
 from rota.verbs.spread import dotted
@@ -31,8 +32,9 @@ from rota.verbs.verb import Declared, Verb
 from rota.verbs.wire import Body, wired_in
 from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, arguments_of, names_of, route_for, routes_of
 from tests.conformance.forms import Outcome, Problem, plain_answer, problem_of, types_of
-from tests.conformance.world import World
+from tests.conformance.world import World, declared_app
 from tests.support.commands import argv_of, command_of
+from tests.support.servers.http_server import serving
 
 ACTOR = "somebody"
 _HOST = "http://127.0.0.1:7682"
@@ -71,7 +73,7 @@ async def _outcome(call: Call, method: Callable[..., Awaitable[Any]], named: Map
         result = await method(*call.args, **named)
         return Outcome(plain_answer(routes_of(call.verb), result), types=types_of(result))
     except RotaError as error:
-        return Outcome(problem=problem_of(error))
+        return Outcome(problem=problem_of(error), types=type(error).__name__)
 
 
 async def by_client(world: World, call: Call) -> Outcome:
@@ -219,6 +221,8 @@ class _Written:
                 self._parts[Place.QUERY if request_of(declared).body is None else Place.BODY][name] = value
             elif parameter.spread is not None:
                 self._parts[Place.QUERY] |= dotted(parameter.written(value))
+            elif parameter.place is Place.CURSOR:
+                self._parts[Place.QUERY]["cursor"] = cursor_at(value)
             elif parameter.place is Place.CONDITION:
                 self._parts[parameter.place][name] = value
             else:
@@ -228,7 +232,8 @@ class _Written:
 
     @cached_property
     def is_list(self) -> bool:
-        return self.declared.verb.page is not None
+        declared = self.declared
+        return declared.verb.page is not None or (plain_list(declared) and "cursor" in request_of(declared).parameters)
 
     @cached_property
     def has_items(self) -> bool:
@@ -287,6 +292,8 @@ def _in_json(value: Any, parameter: Parameter) -> Any:
     wired = wired_in(parameter.annotation)
     if value is None:
         return None if wired is None else wired.absent
+    if parameter.wire_name == "cursor" and wired is not None and wired.encode is not None:
+        return wired.encode(value)
     match value:
         case timedelta():
             return format_duration(value)
@@ -305,9 +312,18 @@ def _in_json(value: Any, parameter: Parameter) -> Any:
 
 
 async def by_command(world: World, call: Call) -> Outcome:
-    """Run the command with `--json`, on the database. The doors of a scope are the others: a database has none."""
+    """Run the command with `--json`: on the database, or on a server, which alone knows the scope of a caller."""
+    if call.token is not None:
+        app = declared_app(world.url, auth=True)
+        with serving(asgi(app), app) as site:
+            return await _by_command(call, {"ROTA_SERVER": site.url, "ROTA_TOKEN": call.token})
+    return await _by_command(call, {"ROTA_DATABASE_URL": world.url, "ROTA_HTTP_ALLOW": world.app.config.http_allow})
+
+
+async def _by_command(call: Call, environment: Mapping[str, str]) -> Outcome:
     if call.typed is not None:
-        return await _typed(world, [*call.typed, "--json"])
+        outcome, routes = await _typed(environment, [*call.typed, "--json"]), routes_of(call.verb)
+        return Outcome(outcome.answer["items"]) if outcome.answer and routes and plain_list(routes[0]) else outcome
     arguments = call.arguments()
     declared = route_for(call.verb, arguments)
     argv, place = argv_of(declared, arguments), command_of(declared)
@@ -315,15 +331,14 @@ async def by_command(world: World, call: Call) -> Outcome:
     assert place is not None
     if any(param.name == "yes" for param in place[1].params):
         argv.insert(len(place[0]), "--yes")
-    outcome = await _typed(world, argv)
+    outcome = await _typed(environment, argv)
     if outcome.problem is not None:
         return outcome
     plain = outcome.answer
     return Outcome(None if is_silent(declared) else plain["items"] if plain_list(declared) else plain)
 
 
-async def _typed(world: World, argv: list[str]) -> Outcome:
-    environment = {"ROTA_DATABASE_URL": world.url, "ROTA_HTTP_ALLOW": world.app.config.http_allow}
+async def _typed(environment: Mapping[str, str], argv: list[str]) -> Outcome:
     done = await asyncio.to_thread(CliRunner().invoke, root, argv, env=environment)
     if done.stdout:  # an answer may have an exit code of its own: 1 for breaches
         assert done.exit_code in (0, 1), done.stderr
@@ -336,8 +351,10 @@ async def _typed(world: World, argv: list[str]) -> Outcome:
 
 def actor_at(door: str, token: str | None) -> str:
     """Return who calls through a door, as the audit names it."""
+    if token is not None and door in (REMOTE, REST, COMMAND):
+        return "token:conformance"
     if door in (REMOTE, REST):
-        return "api" if token is None else "token:conformance"
+        return "api"
     if door == COMMAND:
         from rota.cli.connect import actor
 

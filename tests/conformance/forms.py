@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from rota.client.handle import Handle
+from rota.client.handle import Handle, Handles
 from rota.core.runs.run import Enqueued
 from rota.errors import RotaError
 from rota.values.durations import worded
@@ -68,7 +68,7 @@ def _told(answer: Any) -> Any:
     match answer:
         case Handle():
             return Enqueued(answer.id, answer.created, answer.created_micros, answer.run_micros)
-        case list():
+        case list() | Handles():
             return [_told(item) for item in answer]
         case _:
             return answer
@@ -84,7 +84,7 @@ def types_of(value: Any) -> Any:
             return {"type": type(value).__name__, **fields}
         case Mapping():
             return {str(name): types_of(item) for name, item in value.items()}
-        case list() | tuple():
+        case list() | tuple() | Handles():
             return [types_of(item) for item in value]
         case _:
             return type(value).__name__

@@ -43,6 +43,7 @@ def lease(**facts: object) -> Lease:
         "max_attempts": 4,
         "on_lost": "retry",
         "queue": "q",
+        "job": "j",
     }
     return Lease(**{**plain, **facts})  # type: ignore[arg-type]
 

@@ -10,16 +10,20 @@ from typing import Any
 
 import msgspec
 
+from rota import Rota
 from rota.client.client import Client
 from rota.config import Config
 from rota.core.calendar.triggers import every
 from rota.core.jobs.job import JobDefinition, Retention
 from rota.core.limits.limits import Limit
 from rota.core.runs.claim import PLAIN, SUSPECTS, Claim, LimitedRequest, OrderedRequest, QueueRequest, RestrictedRequest
+from rota.core.runs.options import Order
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome, RunState
-from rota.core.workers.requirements import MetRequirements
+from rota.core.workers.replicas import Replicas
+from rota.core.workers.requirements import MetRequirements, met_by
+from rota.engine.worker.worker import Worker
 from rota.registry.jobs import Registry
 from rota.store import Store
 from rota.verbs.verb import Declared
@@ -31,9 +35,11 @@ from tests.support.schedules.schedules import make_schedule
 COUNT = 100
 LIMITED = JobDefinition(name="limited", limits=(Limit(max=1_000_000),))
 KEYED = JobDefinition(name="keyed", limits=(Limit(max=1, by=("account",)),))
+WIDE = JobDefinition(name="wide", limits=(Limit(max=1_000, by=("account",)),))
 URL = "https://example.com"
 FAILED = RunFilter(states=(RunState.FAILED,))
-KNOWN = {"work": 1, "limited": 1, "keyed": 1}
+REPLICATED = JobDefinition(name="replicated", replicas=Replicas(count=1))
+KNOWN = {"work": 1, "limited": 1, "keyed": 1, "wide": 1, "replicated": 1}
 
 Arrange = Callable[["World"], Awaitable[Any]]
 Act = Callable[["World", Any], Awaitable[object]]
@@ -46,9 +52,28 @@ class World:
         self.store = store
         self.clock = clock
         self.client = Client(store, Registry(), Config())
+        app = Rota()
+
+        @app.job(name=WORK.name)
+        async def work(account: str) -> None: ...
+
+        self.registry = app.registry
+        self.producer = Client(store, app.registry, Config())
+        """A client of an app that declares the job in code."""
 
     async def enqueue(self, job: JobDefinition = WORK, count: int = COUNT, **options: Any) -> None:
         await self.store.enqueue([make(job, payload={"account": str(n)}, **options) for n in range(count)])
+
+    async def order(self, count: int = COUNT) -> None:
+        """Enqueue as applications do: arguments are bound, checked and encoded, and each run has its handle."""
+        given: dict[str, Any] = {}
+        orders = [Order(WORK.name, {"account": str(n)}, given) for n in range(count)]
+        await (self.producer.enqueue(orders[0]) if count == 1 else self.producer.enqueue_many(orders))
+
+    async def work_off(self) -> list[str]:
+        """Claim, call the handlers and report, as a worker does."""
+        config = Config(concurrency=COUNT)
+        return await Worker(self.store, self.registry, WORKER, config).drain_once()
 
     async def claimed(self) -> list[Claim]:
         await self.enqueue()
@@ -65,6 +90,7 @@ class World:
         """End every run that can be claimed or is held."""
         while held := await self._held():
             await self.store.report([Report(id, fence, Outcome.SUCCEEDED, limited=True) for id, fence in held])
+        await self.conduct()
 
     async def _held(self) -> list[tuple[str, int]]:
         """Claim what can be claimed; return all leases."""
@@ -77,6 +103,14 @@ class World:
         request = LimitedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, COUNT, PLAIN)
         return (await self.store.claim_limited(request)).claims
 
+    async def _met(self) -> MetRequirements:
+        """Requirements that a worker with all labels meets."""
+        return met_by(msgspec.structs.replace(WORKER, labels=("gpu",)), await self.store.known_requirements())
+
+    async def conduct(self) -> None:
+        while (await self.store.conducts.step(absent=False)).count:
+            pass
+
     async def in_order(self, count: int = COUNT) -> list[Claim]:
         needs = await self.store.known_requirements()
         request = OrderedRequest(
@@ -87,17 +121,15 @@ class World:
             lease=LEASE_MICROS,
             slots=count,
             solo=SUSPECTS,
-            met=MetRequirements(tuple(needs)),
+            met=met_by(msgspec.structs.replace(WORKER, labels=("gpu",)), needs),
             needs=frozenset(needs),
         )
         answer = await self.store.claim_in_order(request)
         return [*answer.others, *answer.plain]
 
     async def restricted(self) -> list[Claim]:
-        needs = tuple(await self.store.known_requirements())
-        request = RestrictedRequest(
-            WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, COUNT, PLAIN, MetRequirements(needs)
-        )
+        met = await self._met()
+        request = RestrictedRequest(WORKER.id, "worker", ("default",), KNOWN, LEASE_MICROS, COUNT, PLAIN, met)
         return (await self.store.claim_restricted(request)).claims
 
 
@@ -141,6 +173,25 @@ def _waiting(job: JobDefinition = WORK, **options: Any) -> Arrange:
         await world.enqueue(job, **options)
 
     return arrange
+
+
+async def _few_keys(world: World) -> None:
+    """Let many runs wait under each of a few keys: a claim must not look at them all."""
+    await world.settle()
+    for _ in range(COUNT):
+        await world.enqueue(WIDE, COUNT // 10)
+
+
+async def _replicas(world: World) -> None:
+    await world.settle()
+    await world.enqueue(REPLICATED)
+    await world.conduct()
+
+
+async def _limited_claims(world: World) -> Any:
+    await world.settle()
+    await world.enqueue(LIMITED)
+    return [report_of(claim, Outcome.SUCCEEDED) for claim in await world.limited()]
 
 
 def _report(name: str, outcome: Outcome, **facts: Any) -> Operation:
@@ -196,6 +247,12 @@ def _question(name: str, verb: Declared) -> Operation:
     return Operation(name, _subjects, lambda world, about: ask(world.client, verb, about))
 
 
+async def _counted(world: World) -> None:
+    """Let the totals over all jobs have been asked for a moment ago, by any server."""
+    await _subjects(world)
+    await world.client.scheduler_metrics()
+
+
 async def _to_count(world: World) -> None:
     """Let runs have ended that nobody has counted yet."""
     await world.settle()
@@ -204,9 +261,19 @@ async def _to_count(world: World) -> None:
     await world.store.report([report_of(claim, Outcome.SUCCEEDED) for claim in claims])
 
 
+async def _changed_documents(world: World) -> list[dict[str, Any]]:
+    """Return documents of schedules that differ from those applied before."""
+    await world.settle()
+    told = {"job": WORK.name, "every": "1d", "description": f"as of {world.store.clock.micros()}"}
+    world.clock.advance(MINUTE)
+    return [{"name": f"applied {number}", **told} for number in range(COUNT)]
+
+
 OPERATIONS = [
     _enqueue("enqueue one", count=1),
     _enqueue("enqueue"),
+    Operation("enqueue one, by a client", _at_rest, lambda world, _: world.order(1)),
+    Operation("enqueue, by a client", _at_rest, lambda world, _: world.order()),
     _enqueue("enqueue, unique", unique=True),
     _enqueue("enqueue, under a limit", LIMITED),
     _enqueue("enqueue, under a limit by key", KEYED),
@@ -238,5 +305,17 @@ OPERATIONS = [
     Operation("create a job", _a_name, lambda world, name: world.client.data_jobs.create(name, "http", url=URL)),
     Operation("list runs of a job", _at_rest, lambda world, _: world.client.page(RunFilter(job="work"), limit=50)),
     Operation("list failed runs", _at_rest, lambda world, _: world.client.page(FAILED, limit=50)),
+    Operation("scheduler metrics, kept", _counted, lambda world, _: world.client.scheduler_metrics()),
     *(_question(name, verb) for name, verb in questions().items() if verb.verb.path not in LEFT_OUT),
 ]
+LAST = [
+    Operation("work off, by a worker", _waiting(), lambda world, _: world.work_off()),
+    Operation("claim, under few keys", _few_keys, lambda world, _: world.limited()),
+    Operation("report success, under a limit", _limited_claims, lambda world, reports: world.store.report(reports)),
+    Operation("claim, replicas", _replicas, lambda world, _: world.restricted()),
+    Operation(
+        "apply schedules", _changed_documents, lambda world, new: world.client.schedules.apply_documents(new, "me")
+    ),
+]
+"""Not beside a crowd: a worker would work that off, too; and once there were replicas, every worker looks for some,
+also in what is measured after it."""

@@ -28,7 +28,8 @@ LEFT_OUT = {
     "/expectations/{kind}/{name}": "reads one row by its key",
     "/notifications/{name}": "reads one row by its key",
     "/quotas/{kind}": "reads one row by its key",
-    "/scheduler/metrics": "counts jobs by state, and so reads all of them",
+    "/database/checks": "verifies up to a hundred ledgers, each as `GET /schedules/{name}/verify` does",
+    "/scheduler/metrics": "reads all jobs, once in 30 seconds for all servers: `scheduler metrics, kept`",
 }
 _ABOUT_OTHERS: dict[str, Arguments] = {
     "/runs:count": lambda _: {"most": 1_000},

@@ -7,15 +7,14 @@ import pytest
 
 from tests.costs.budgets import POSTGRES, SQLITE
 from tests.costs.measure import Cost
-from tests.costs.operations import OPERATIONS
-from tests.costs.trial import postgres_costs, sqlite_costs
+from tests.costs.trial import ALL, postgres_costs, sqlite_costs
 from tests.support.databases.postgres import all_binaries
 
 EXACT = ("transactions", "statements")
 FOR_ALL = ("transactions", "statements", "calls", "read")
 SPREAD = {"wal": 1_000}  # of other things that the server notes meanwhile
 VERSIONS = all_binaries()
-NAMES = [operation.name for operation in OPERATIONS]
+NAMES = [operation.name for operation in ALL]
 
 
 def deviations(costs: dict[str, Cost], budgets: dict[str, Cost], *, exact: bool = True) -> list[str]:

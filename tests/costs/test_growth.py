@@ -34,6 +34,10 @@ _OF_A_JOB = Reason(_WAITING.words, _LIVE | {"rota_schedule", "rota_cursor"})
 _LEASES = Reason("goes through leases: an index by time or worker would be written by each heartbeat", {"rota_lease"})
 _ALL_WORKERS = Reason("is about all workers", {"rota_worker"})
 _SILENT = Reason("looks for workers that are silent, and events that are old", {"rota_worker"})
+_OVERVIEW = Reason(
+    "counts what waits, and schedules; and looks at the newest failures, up to a limit",
+    _LIVE | {"rota_schedule", "rota_cursor", "rota_worker", "rota_fault"},
+)
 _NUMBERED = Reason(
     "numbers the executions of a job from its first one, and so counts all its runs", _LIVE | {"rota_attempt"}
 )
@@ -49,9 +53,8 @@ GROWING = {
     "GET /jobs/{name}/status": _OF_A_JOB,
     "GET /jobs/{name}/stats": _OF_A_JOB,
     "GET /queues": Reason("counts what waits, and names the queues of all jobs", _LIVE | {"rota_job"}),
-    "GET /overview": Reason(
-        "counts what waits, and schedules", _LIVE | {"rota_schedule", "rota_cursor", "rota_worker"}
-    ),
+    "GET /overview": _OVERVIEW,
+    "GET /attention": _OVERVIEW,
     "GET /runs/{id}/explain": _ALL_WORKERS,
     "GET /schedules/{name}/explain": _ALL_WORKERS,
     "GET /workers": Reason(_ALL_WORKERS.words, {"rota_worker", "rota_lease"}),
@@ -59,6 +62,10 @@ GROWING = {
     "GET /timeline": Reason(
         "shows what went on in a day, in which there is more",
         {"rota_run", "rota_attempt", "rota_lease", "rota_schedule", "rota_cursor"},
+    ),
+    "GET /upcoming": Reason(
+        "lists the schedules and waiting runs of the next hour, of which there are more, up to a limit",
+        {"rota_schedule", "rota_cursor", "rota_ready", "rota_run"},
     ),
     "GET /jobs/{name}/executions": _NUMBERED,
     "GET /executions/{id}": _NUMBERED,

@@ -15,7 +15,7 @@ from rota.store.databases.database import Database
 from rota.store.databases.sqlite.sqlite import SqliteDatabase
 from tests.conftest import migrated
 from tests.costs.measure import Cost, Meter, meter
-from tests.costs.operations import KEYED, LIMITED, OPERATIONS, Operation, World
+from tests.costs.operations import KEYED, LAST, LIMITED, OPERATIONS, REPLICATED, WIDE, Operation, World
 from tests.support.clock import ManualClock
 from tests.support.databases.deep_queues import QuietDatabase
 from tests.support.databases.postgres import PostgresCluster
@@ -23,11 +23,12 @@ from tests.support.runs.runs import LEASE_MICROS, WORK, WORKER, report_of
 
 SETTINGS = {"autovacuum": "off", "full_page_writes": "off", "jit": "on", "max_wal_size": "4GB"}
 """Nothing that happens at times of its own choosing."""
+ALL = (*OPERATIONS, *LAST)
 REPETITIONS = 3
 """The last one is counted: by then everything that is prepared or cached is there."""
 
 
-def sqlite_costs(url: str, patch: Any, operations: Sequence[Operation] = OPERATIONS) -> dict[str, Cost]:
+def sqlite_costs(url: str, patch: Any, operations: Sequence[Operation] = ALL) -> dict[str, Cost]:
     """Measure operations on a migrated SQLite file."""
     clock = ManualClock()
     with meter(patch) as counts:
@@ -45,11 +46,11 @@ def postgres_costs(patch: Any, binaries: Path | None = None) -> dict[str, Cost]:
 
 
 async def _costs(
-    database: Database, clock: ManualClock, counts: Meter, operations: Sequence[Operation] = OPERATIONS
+    database: Database, clock: ManualClock, counts: Meter, operations: Sequence[Operation] = ALL
 ) -> dict[str, Cost]:
     store = Store(database)
     try:
-        await store.save_jobs([WORK, LIMITED, KEYED])
+        await store.save_jobs([WORK, LIMITED, KEYED, WIDE, REPLICATED])
         await store.extend(WORKER, [], LEASE_MICROS)
         world = World(store, clock)
         await arrange_history(world)

@@ -85,6 +85,11 @@ with app.background() as client:
         on_commit(greet, names)
         names.append("changed since")
     assert [run.payload for run in client.list() if run.job == "greet"] == [{"names": ["ada"]}]
+    with transaction.atomic():
+        first = backend.options(key="one").enqueue_in(connection)
+        assert backend.options(key="one").enqueue_in(connection) == first
+        after = backend.options(after=[first]).enqueue_in(connection)
+    assert client.wait(after, "60s").state == "succeeded"
     try:
         backend.enqueue_in(connection)
     except Invalid as error:

@@ -16,6 +16,7 @@ from rota.errors import (
     NotFound,
     NotSignedIn,
     RotaError,
+    TooManySessions,
     TooManyTries,
     Unavailable,
     did_you_mean,
@@ -28,7 +29,7 @@ FAMILIES: dict[type[RotaError], tuple[int, int]] = {
     Denied: (403, 5),
     Unavailable: (503, 69),
 }
-OWN: dict[type[RotaError], int] = {NotSignedIn: 401, TooManyTries: 429, ChangedMeanwhile: 412}
+OWN: dict[type[RotaError], int] = {NotSignedIn: 401, TooManyTries: 429, TooManySessions: 429, ChangedMeanwhile: 412}
 ALL = [
     kind
     for _, kind in inspect.getmembers(errors, inspect.isclass)

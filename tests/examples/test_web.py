@@ -32,3 +32,23 @@ def test_flask_with_a_worker_of_its_own(sqlite_url: str, tmp_path: Path) -> None
         run = service.ask("POST", "/greetings/Ada").json()["run"]
         assert service.until_told(f"/greetings/{run}", "result") == "hello, Ada"
         assert service.ask("GET", "/greetings/ffffffff").status_code == 404
+
+
+def test_the_shop_whose_orders_and_runs_are_one_commit(new_postgres_url: str, tmp_path: Path) -> None:
+    with Example("shop", tmp_path, {"ROTA_DATABASE_URL": new_postgres_url}) as service:
+        service.run("rota migrate")
+        service.start("uvicorn shop:web")
+        service.start("rota worker shop:jobs")
+        paid, refused = [
+            service.ask("POST", "/orders", json={"email": "ada@example.com", "total": total}).json()["order"]
+            for total in ("12.50", "2000")
+        ]
+        service.until_told(f"/orders/{paid}", "work", "succeeded")
+        assert service.ask("GET", f"/orders/{paid}").json()["state"] == "shipped"
+        service.until_told(f"/orders/{refused}", "state", "refused")
+
+
+def test_the_shops_own_tests(new_postgres_url: str, tmp_path: Path) -> None:
+    with Example("shop", tmp_path, {"ROTA_DATABASE_URL": new_postgres_url}) as service:
+        told = service.run("pytest --rota-database", "--rota-database", new_postgres_url, "-p", "no:cacheprovider")
+        assert "3 passed" in told

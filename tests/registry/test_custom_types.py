@@ -16,9 +16,10 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 
-from rota import BadPayload, Invalid, Rota
-from rota.registry.signature import check_schema
+from rota import BadPayload, Context, Invalid, Rota
+from rota.registry.signature import PayloadType, check_schema
 from rota.testing import drain, inline
+from rota.values import json
 from rota.values.json import Limits
 
 
@@ -152,10 +153,10 @@ BAD: list[tuple[Any, Any, str]] = [
     (Annotated[int, annotated_types.Gt(0)], -1, "greater than 0"),
     (Annotated[int, msgspec.Meta(gt=0)], -1, ">= 1"),
     (pydantic.PositiveInt, 0, "greater than 0"),
-    (list[Annotated[int, pydantic.Field(gt=0)]], [1, -1], "1: Input should be greater than 0"),
+    (list[Annotated[int, pydantic.Field(gt=0)]], [1, -1], r"\[1\]: input should be greater than 0"),
     (Item, {"name": "pen", "price": 0}, ">= 1"),
     (Box, {"width": -1}, "must be > 0"),
-    (Customer, {"customerId": 7, "since": "2030-01-01", "addresses": [{"city": "x"}]}, r"addresses\.0\.city"),
+    (Customer, {"customerId": 7, "since": "2030-01-01", "addresses": [{"city": "x"}]}, r"\.addresses\[0\]\.city"),
     (Customer, {"customerId": "seven", "since": "2030-01-01"}, "customerId"),
     (Parcel, {"weight": 31}, "less than or equal to 30"),
     (Shipment, {"parcels": 0}, "greater than 0"),
@@ -283,3 +284,29 @@ def test_through_a_database(stored: Rota) -> None:
     assert stored.blocking.get(handles[0].id).payload == {
         "value": [{"customerId": 7, "since": "2030-01-01", "addresses": [{"city": "Ulm"}]}]
     }
+
+
+class Line(pydantic.BaseModel):
+    quantity: int = pydantic.Field(gt=0)
+
+
+class Basket(pydantic.BaseModel):
+    lines: list[Line]
+
+
+def ship(order: Basket) -> None: ...
+
+
+def test_the_path_leads_into_a_model() -> None:
+    payload = PayloadType.of(ship, Context)
+    with pytest.raises(BadPayload) as caught:
+        payload.arguments('{"order": {"lines": [{"quantity": 1}, {"quantity": 0}]}}')
+    assert (caught.value.path, caught.value.problem) == ("$.order.lines[1].quantity", "input should be greater than 0")
+
+
+def test_a_model_that_is_not_valid_any_more_is_refused_where_it_is_not() -> None:
+    order = Basket(lines=[Line(quantity=1)])
+    order.lines[0].quantity = -1
+    with pytest.raises(BadPayload) as caught:
+        json.encode({"order": order}, Limits())
+    assert caught.value.message == "payload at $.order.lines[0].quantity: input should be greater than 0"

@@ -32,8 +32,8 @@ from rota.client.monitoring.monitoring import MonitoringClient
 from rota.client.runs.assignment import AssignmentVerbs
 from rota.client.schedules.control import ControlVerbs
 from rota.client.schedules.history import HistoryVerbs
-from rota.client.schedules.outlook import OutlookVerbs
 from rota.client.schedules.schedules import SchedulesClient
+from rota.client.schedules.simulate import SimulateVerbs
 from rota.client.workers.workers import WorkersClient
 from rota.config import load_config
 from rota.core.access.roles import Role, Token
@@ -44,8 +44,9 @@ from rota.core.external.external import Assignment, Heartbeat
 from rota.core.jobs.http import HTTP_OPTIONS
 from rota.core.jobs.job import JobKind
 from rota.core.limits.limits import WHEN_FULL
+from rota.core.monitoring.attention import Attention
 from rota.core.monitoring.charts import Bucket
-from rota.core.monitoring.overview import Attention, NextRun, Overview
+from rota.core.monitoring.overview import NextRun, Overview
 from rota.core.monitoring.timeline import Lane, TimelineAttempt
 from rota.core.progress.notes import LogLine, Progress
 from rota.core.progress.steps import Step
@@ -179,7 +180,7 @@ def test_every_verb_is_documented() -> None:
 
 
 def test_both_clients_have_the_same_verbs_for_schedules() -> None:
-    kinds = (SchedulesClient, HistoryVerbs, ControlVerbs, OutlookVerbs)
+    kinds = (SchedulesClient, HistoryVerbs, ControlVerbs, SimulateVerbs)
     assert {name for kind in kinds for name in public(kind)} == set(public(BlockingSchedules))
 
 
@@ -246,3 +247,19 @@ def test_the_sample_configuration_is_accepted(tmp_path: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_check_of_the_doctor_is_in_the_table() -> None:
+    table = (
+        (ROOT / "docs" / "cli.md")
+        .read_text(encoding="utf-8")
+        .partition("What `rota doctor` checks")[2]
+        .partition("\n## ")[0]
+    )
+    described = {
+        name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("doctor*.py")]
+    checks = {name for text in sources for name in re.findall(r"(?:Check\(\s*name=|_orphans\()\"(\w+)\"", text)}
+    assert len(checks) > 20
+    assert described == checks

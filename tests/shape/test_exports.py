@@ -13,9 +13,9 @@ import rota
 ROOT = Path(__file__).parents[2]
 
 PUBLIC = {
-    "AsyncJob",
+    "AsyncJob", "chain", "group",
     "Attempt", "BadPayload", "BlockingClient", "Call", "Cancelled", "Client", "Config", "Conflict", "Context",
-    "Enqueued",
+    "Enqueue", "Enqueued",
     "Exponential",
     "Fail", "Follows", "Handle", "Invalid", "Job", "JobDefinition", "JobState", "JobStats", "JobStatus", "LeaseLost",
     "NotFound",

@@ -64,9 +64,9 @@ OTHER_LISTS = {
     ("success", "end"),
     ("skip", "cancel"),
     ("job", "queue"),  # subjects of pauses
-    ("queue", "job"),
     ("job", "schedule"),  # subjects of expectations
     ("first", "last"),  # ids
+    ("success", "failure"),  # signals of a notification
 }
 
 

@@ -37,7 +37,7 @@ def blocks() -> dict[str, str]:
     for file, text in sql_files().items():
         if file != "databases/sqlite.sql":
             parts = _BLOCK.split(text)
-            found |= dict(zip(parts[1::2], parts[2::2], strict=True))
+            found |= dict(zip(parts[2::3], parts[3::3], strict=True))
     return found
 
 

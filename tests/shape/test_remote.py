@@ -15,6 +15,8 @@ from rota.client.external.external import ExternalClient
 from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.jobs.jobs import JobVerbs
 from rota.client.limits.quotas import QuotasClient
+from rota.client.monitoring.attention import AttentionClient
+from rota.client.monitoring.database import DatabaseClient
 from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.client.monitoring.monitoring import MonitoringClient
 from rota.client.runs.assignment import AssignmentVerbs
@@ -28,6 +30,8 @@ from rota.remote.client import RemoteClient
 from rota.remote.external.external import RemoteExternal
 from rota.remote.jobs.data_jobs import RemoteDataJobs
 from rota.remote.limits.quotas import RemoteQuotas
+from rota.remote.monitoring.attention import RemoteAttention
+from rota.remote.monitoring.database import RemoteDatabase
 from rota.remote.monitoring.error_groups import RemoteErrorGroups
 from rota.remote.monitoring.monitoring import RemoteMonitoring
 from rota.remote.schedules.schedules import RemoteSchedules
@@ -40,7 +44,13 @@ NOT_OVER_HTTP = {
         "hand_back"
     },  # the server's, of claims whose answer reached nobody; callers say what they have `held`
     ErrorGroupsClient: {"shown_by"},  # the server's: what a caller may see
-    TokensClient: {"check", "check_session", "open_session", "close_session"},  # the server's own business
+    TokensClient: {
+        "check",
+        "check_session",
+        "open_session",
+        "close_session",
+        "note_refused",
+    },  # the server's own business
 }
 PAIRS: list[tuple[type, type]] = [
     (Client, RemoteClient),
@@ -48,12 +58,14 @@ PAIRS: list[tuple[type, type]] = [
     (WorkersClient, RemoteWorkers),
     (TokensClient, RemoteTokens),
     (MonitoringClient, RemoteMonitoring),
+    (AttentionClient, RemoteAttention),
     (QuotasClient, RemoteQuotas),
     (ExternalClient, RemoteExternal),
     (ExpectationsClient, RemoteExpectations),
     (NotificationsClient, RemoteNotifications),
     (DataJobsClient, RemoteDataJobs),
     (ErrorGroupsClient, RemoteErrorGroups),
+    (DatabaseClient, RemoteDatabase),
 ]
 
 

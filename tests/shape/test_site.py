@@ -62,9 +62,27 @@ def test_the_site_is_whole(site: dict[Path, Page]) -> None:
         f"{path.name}: {link}" for path, page in site.items() for link in page.links if not leads(path, link, site)
     ] == []
     assert [f"{path.name}: {one}" for path, page in site.items() for one in page.fetched if is_elsewhere(one)] == []
+    (folder,) = {path.parent for path in site if path.name == "404.html"}
+    assert for_agents_is_whole(folder) == []
     styles = [style for path in site for style in path.parent.glob("assets/**/*.css")]
     assert styles
     assert [style.name for style in styles if re.search(r"url\(.?https?:|@import", style.read_text())] == []
+
+
+def for_agents_is_whole(folder: Path) -> list[str]:
+    """Return pages without a twin, pages that `llms.txt` does not name, and links of either that lead nowhere."""
+    pages = {path.relative_to(folder).with_suffix(".md").as_posix() for path in folder.rglob("*.html")} - {"404.md"}
+    index, full = ((folder / name).read_text() for name in ("llms.txt", "llms-full.txt"))
+    named = set(re.findall(r"^- \[.+?\]\(([^)\s]+\.md)\)", index, re.MULTILINE))
+    found = [f"{page}: no twin" for page in pages if not (folder / page).is_file()]
+    found += [f"llms.txt: {page}" for page in pages ^ named]
+    for page in named:
+        text = (folder / page).read_text()
+        found += [] if text.strip() in full else [f"llms-full.txt: {page}"]
+        for link in re.findall(r"\]\(([^)#\s]+\.md)(?=[)#])", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+            if not is_elsewhere(link) and not (folder / page).parent.joinpath(link).resolve().is_file():
+                found.append(f"{page}: {link}")
+    return found
 
 
 def leads(path: Path, link: str, site: dict[Path, Page]) -> bool:

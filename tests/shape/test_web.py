@@ -1,5 +1,6 @@
 """The dashboard's sources: what is generated is current, what is pinned names no host, and files stay small."""
 
+import gzip
 import importlib.util
 import json
 import re
@@ -11,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web"
 LONGEST_FILE = 400
+FIRST_VIEW = 200_000
 PROJECTS = [WEB, ROOT / "tests" / "browser", ROOT / "tests" / "openapi"]
 
 
@@ -31,6 +33,23 @@ def test_the_types_are_those_of_the_api() -> None:
 def test_what_is_served_is_built_from_these_sources() -> None:
     build = module("dashboard")
     assert build.built() == build.stamp(), "run `python3 dev.py build`"
+
+
+def test_the_first_view_is_small() -> None:
+    """The page, and all that the overview's code imports, compressed as the server does."""
+    app = ROOT / "src" / "rota" / "ui" / "app"
+    waiting = re.findall(r"assets/([\w.-]+\.(?:js|css))", (app / "index.html").read_text(encoding="utf-8"))
+    waiting += [path.name for path in (app / "assets").glob("OverviewPage-*.js")]
+    loaded: dict[str, int] = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in loaded:
+            content = (app / "assets" / name).read_bytes()
+            loaded[name] = len(gzip.compress(content))
+            imports = re.findall(rb'(?:from|import)"\./([\w.-]+\.js)"', content) if name.endswith(".js") else ()
+            waiting += [file.decode() for file in imports]
+    assert len(loaded) > 3
+    assert sum(loaded.values()) <= FIRST_VIEW, loaded
 
 
 @pytest.mark.parametrize("folder", PROJECTS, ids=lambda folder: folder.name)

@@ -46,8 +46,8 @@ def argv_of(declared: Declared, arguments: Mapping[str, Any]) -> list[str] | Non
                     _add(param, value, positional, options)
     for name, value in rest.items():
         parameter = parameters[name]
-        written = cursor_at(value) if parameter.place is Place.CURSOR else _written(parameter, value)
-        _add(_param(command, declared, parameter), written, positional, options)
+        param = _param(command, declared, parameter)
+        _add(param, value if _is_json(param) else _written(parameter, value), positional, options)
     options += ["--yes"] if any(param.name == "yes" for param in command.params) else []
     words = [positional[param.name or ""] for param in command.params if param.name in positional]
     return [*path, *options, "--json", *(["--", *words] if words else [])]
@@ -65,12 +65,17 @@ def _add(param: click.Parameter, value: Any, positional: dict[str, str], options
 
 
 def _param(command: click.Command, declared: Declared, parameter: Parameter) -> click.Parameter:
-    differing = methods_of(command)[declared.function].get(parameter.name, parameter.name)
-    names = ("cursor",) if parameter.place is Place.CURSOR else (differing, parameter.wire_name)
+    differing = methods_of(command)[declared.function].get(parameter.name)
+    names = (parameter.name, parameter.wire_name) if differing is None else (differing,)
+    names = ("cursor",) if parameter.place is Place.CURSOR else names
     return next(param for param in command.params if param.name in names)
 
 
 def _written(parameter: Parameter, value: Any) -> Any:
+    if parameter.place is Place.CURSOR:
+        return cursor_at(value)
+    if isinstance(value, str) and parameter.wire_name != "cursor":
+        return value
     try:
         return encode(value, parameter.annotation, parameter.name)
     except RotaError:  # a bad value is typed as it is: the command must refuse it
@@ -78,7 +83,7 @@ def _written(parameter: Parameter, value: Any) -> Any:
 
 
 def _text(value: Any, param: click.Parameter | None = None) -> str:
-    if getattr(getattr(param, "type", None), "func", None) is json_in:
+    if _is_json(param):
         return json.dumps(value)
     match value:
         case None:
@@ -93,6 +98,10 @@ def _text(value: Any, param: click.Parameter | None = None) -> str:
             return ",".join(map(str, value))
         case _:
             return str(value)
+
+
+def _is_json(param: click.Parameter | None) -> bool:
+    return getattr(getattr(param, "type", None), "func", None) is json_in
 
 
 def _below(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:

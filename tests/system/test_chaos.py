@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.chaos.observer import Glimpse, crowded
 from tests.chaos.producer import Asked, Cancelled, Refused, Told
 from tests.simulation.world.observer import End, Seen
 
+ROOT = Path(__file__).parents[2]
 SECOND = 1_000_000
 RUN = "01a1e50d-5f83-727b-8208-4f9372821ae1"
 OTHER = "01a1e50d-5f83-727b-8208-4f9372821ae2"
@@ -51,6 +53,18 @@ def test_a_seed_repeats_the_faults() -> None:
     for place, fault in enumerate(faults):
         same = [one for one in faults[:place] if (one.target, one.track) == (fault.target, fault.track)]
         assert all(one.at + one.seconds < fault.at for one in same)
+
+
+def test_the_table_of_faults_has_all_of_them() -> None:
+    """As they are struck: on SQLite, only processes are."""
+    page = (ROOT / "docs" / "guarantees.md").read_text()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.count("|") == 7]
+    told = {kind.strip("`"): (postgres, sqlite) for _, kind, postgres, sqlite, *_ in rows if kind.startswith("`")}
+    struck = {kind.name: ("yes", "yes" if kind.track == "process" else "") for kind in KINDS}
+    assert told == struck
+    named = {name for row in rows for name in re.findall(r"`(tests/\S+)`", row[-1])}
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_without_postgresql_only_processes_are_struck() -> None:

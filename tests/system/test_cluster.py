@@ -54,9 +54,10 @@ async def test_a_database_is_copied_from_a_template(postgres_cluster: PostgresSe
         postgres_cluster.drop_database(url)
 
 
-async def test_backends_are_terminated(postgres_cluster: PostgresServer, postgres_url: str) -> None:
-    connection = await asyncpg.connect(postgres_url)
-    assert postgres_cluster.terminate_backends(postgres_url) == 1
+async def test_backends_are_terminated(postgres_cluster: PostgresServer) -> None:
+    url = postgres_cluster.create_database()
+    connection = await asyncpg.connect(url)
+    assert postgres_cluster.terminate_backends(url) == 1
     with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, ConnectionError)):
         await connection.execute("SELECT 1")
 

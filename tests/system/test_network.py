@@ -176,7 +176,11 @@ async def test_a_listener_that_is_cut_off_listens_again(site: Site, postgres_url
 
 async def terminate_listeners(url: str) -> bool:
     connection = await asyncpg.connect(url)
-    statement = "select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%' and datname = $1"
+    # Its last query is the LISTEN, or the end of a look of an idle process, which asks on the same connection.
+    statement = """
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where query ilike any(array['listen%', 'commit%']) and pid <> pg_backend_pid() and datname = $1
+    """
     cut = await connection.fetch(statement, url.rpartition("/")[2])
     await connection.close()
     return bool(cut)

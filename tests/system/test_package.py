@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 import urllib.request
 import zipfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.archives import unpack_tar
 from tests.support.wait import PATIENCE, wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -99,8 +99,7 @@ def test_what_it_says_of_itself(wheel: Path, names: list[str]) -> None:
 def test_the_source_archive_needs_neither_git_nor_node(made: Path, tmp_path: Path) -> None:
     """Its dashboard is built already, from the very sources in it."""
     (path,) = made.glob("rota-*.tar.gz")
-    with tarfile.open(path) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack_tar(path, tmp_path)
     (folder,) = tmp_path.iterdir()
     assert not (folder / ".git").exists()
     junk = [path for path in folder.rglob("*") if path.name in ("node_modules", "__pycache__", ".venv", ".dev")]

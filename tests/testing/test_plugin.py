@@ -38,7 +38,7 @@ BEFORE = """
     heavy = {"apsw", "asyncpg", "msgspec"} & set(sys.modules)
 
     def test_nothing_is_imported_before_it_is_asked_for():
-        assert ours == {"rota", "rota.version", "rota.testing", "rota.testing.plugin"}
+        assert ours == {"rota", "rota.late", "rota.version", "rota.testing", "rota.testing.plugin"}
         assert not heavy
 """
 
@@ -228,4 +228,4 @@ def test_which_app_is_meant_must_be_said() -> None:
 def test_importing_the_plugin_is_cheap() -> None:
     program = "import sys, rota.testing.plugin; print(sorted(name for name in sys.modules if name.startswith('rota')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['rota', 'rota.testing', 'rota.testing.plugin', 'rota.version']"
+    assert done.stdout.strip() == "['rota', 'rota.late', 'rota.testing', 'rota.testing.plugin', 'rota.version']"

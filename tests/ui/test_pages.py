@@ -27,6 +27,23 @@ async def test_every_address_is_the_same_page_for_everybody(http: httpx2.AsyncCl
     assert answer.headers["cache-control"] == "no-store"
 
 
+@pytest.mark.parametrize("address", ["/nothing", "/runs/a/b/c", "/api", "/assets"])
+async def test_an_unknown_address_is_a_page_for_browsers_and_a_problem_for_programs(
+    http: httpx2.AsyncClient, address: str
+) -> None:
+    shown = await http.get(address, headers={"accept": "text/html,application/xhtml+xml,*/*;q=0.8"})
+    assert (shown.status_code, shown.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert shown.headers["content-security-policy"] == (await http.get("/")).headers["content-security-policy"]
+    told = await http.get(address)
+    assert (told.status_code, told.json()["code"]) == (404, "not-found")
+    assert (await http.post(address, headers={"accept": "text/html"})).status_code == 404
+
+
+async def test_an_unknown_address_of_the_api_is_a_problem_for_everybody(http: httpx2.AsyncClient) -> None:
+    answer = await http.get("/api/v1/nothing", headers={"accept": "text/html"})
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
 async def test_nothing_inline_and_nothing_from_elsewhere(http: httpx2.AsyncClient) -> None:
     answer = await http.get("/")
     policy = answer.headers["content-security-policy"]

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.errors import BadDuration
+from rota.values import durations
 from rota.values.durations import format_duration, in_micros, parse_duration
 
 CENTURY = timedelta(days=36_500)
@@ -77,3 +78,20 @@ def test_how_it_is_written(span: timedelta, text: str) -> None:
 @given(st.timedeltas(timedelta(0), CENTURY))
 def test_micros_are_exact(span: timedelta) -> None:
     assert timedelta(microseconds=in_micros(span)) == span
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0ms"),
+        (0.34, "340ms"),
+        (1.2, "1.2s"),
+        (59.96, "1m"),
+        (192, "3m12s"),
+        (3650, "1h"),
+        (7500, "2h5m"),
+        (90_000, "1d1h"),
+    ],
+)
+def test_how_people_are_told(seconds: float, text: str) -> None:
+    assert durations.span(timedelta(seconds=seconds)) == text

@@ -28,6 +28,8 @@ def outside(annotation: Any) -> Any:
     """Return a value outside the bounds of a type."""
     wired = wired_in(annotation)
     kind = annotation if wired is None else wired.type
+    if get_origin(kind) is list:
+        return [outside(get_args(kind)[0])]
     if get_origin(kind) is not Annotated:
         return (
             next(value for part in get_args(kind) if (value := outside(part)) is not None) if get_args(kind) else None

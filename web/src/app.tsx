@@ -6,7 +6,7 @@ import { LiveProvider } from "./api/live";
 import { Problem } from "./api/problem";
 import { useWords } from "./i18n";
 import { PreferencesProvider } from "./preferences";
-import { Link, Routes, usePlace } from "./router";
+import { Link, Routes, useLoadedAhead, usePlace } from "./router";
 import { CrashGuard } from "./shell/Crash";
 import { Shell } from "./shell/Shell";
 import { SignIn, SignInForm } from "./shell/SignIn";
@@ -77,6 +77,7 @@ function SignInGate({ queries }: { queries: QueryClient }) {
 
 function Content() {
   const { path } = usePlace();
+  useLoadedAhead(routes);
   return (
     <CrashGuard place={path}>
       <Routes routes={routes} missing={<Missing />} />

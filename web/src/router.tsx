@@ -6,6 +6,7 @@ import {
   useEffect,
   useMemo,
   useRef,
+  useState,
   useSyncExternalStore,
   type AnchorHTMLAttributes,
   type ComponentType,
@@ -97,10 +98,65 @@ export function Link({ to, onClick, ...rest }: LinkProps) {
   return <a href={href(to)} onClick={go} {...rest} />;
 }
 
+type PageProps = { params: Record<string, string> };
+
+/** Page whose code may be loaded when it is needed: see `later`. */
+type RoutePage = ((props: PageProps) => ReactNode) & { load?: () => Promise<unknown> };
+
 export interface Route {
   /** Path such as `/runs/:id`. Segments with a colon are passed to the page, decoded. */
   path: string;
-  page: ComponentType<{ params: Record<string, string> }>;
+  page: RoutePage;
+}
+
+/** Return a page whose code is in a file of its own, so that the first view loads only what it shows. */
+export function later(load: () => Promise<ComponentType<PageProps>>): RoutePage {
+  let found: ComponentType<PageProps> | null = null;
+  let loading: Promise<unknown> | null = null;
+  const start = () => (loading ??= load().then((page) => (found = page), (error: unknown) => {
+    loading = null; // the server is away, or has another version by now: the next try asks again
+    throw error;
+  }));
+  function Later(props: PageProps) {
+    const [, loaded] = useState<unknown>(null);
+    useEffect(() => {
+      let here = true;
+      if (!found) start().then(() => here && loaded({}), (error: unknown) => here && loaded(() => { throw error; }));
+      return () => { here = false; };
+    }, []);
+    const Page = found;
+    return Page && <Page {...props} />;
+  }
+  return Object.assign(Later, { load: start });
+}
+
+/** Return a component whose code is loaded when it is first shown, such as a dialog of another page. */
+export function lazily<P extends object>(load: () => Promise<ComponentType<P>>): (props: P) => ReactNode {
+  let found: ComponentType<P> | null = null;
+  return function Lazily(props: P) {
+    const [, loaded] = useState<unknown>(null);
+    useEffect(() => {
+      let here = true;
+      if (!found) load().then((component) => (found = component), () => null).then(() => here && loaded({}));
+      return () => { here = false; };
+    }, []);
+    const Component = found;
+    return Component && <Component {...props} />;
+  };
+}
+
+/** Load the code of the other pages while nothing else happens, so that a click shows them at once. */
+export function useLoadedAhead(routes: Route[]): void {
+  useEffect(() => {
+    const pages = routes.map((route) => route.page);
+    const next = () => {
+      if (document.hidden) return void window.setTimeout(next, 5_000); // nobody looks: nothing is asked
+      const page = pages.shift();
+      if (page) void Promise.resolve(page.load?.()).catch(() => undefined).then(() => window.setTimeout(next, 50));
+    };
+    const waiting = window.setTimeout(next, 1_500);
+    return () => window.clearTimeout(waiting);
+  }, [routes]);
 }
 
 const ParamsContext = createContext<Record<string, string>>({});

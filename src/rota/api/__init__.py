@@ -11,7 +11,8 @@ from starlette.types import ASGIApp
 
 from rota.api.access import session, tokens
 from rota.api.alerts import expectations, notifications
-from rota.api.auth.identity import Authenticator
+from rota.api.auth.enqueue_rate import EnqueueRate
+from rota.api.auth.identity import ANYBODY, Authenticator
 from rota.api.auth.jwt import jwt_verifier
 from rota.api.docs import openapi
 from rota.api.external import worker_protocol
@@ -19,17 +20,19 @@ from rota.api.http.guard import Guard, own_hosts
 from rota.api.http.proxies import ProxyHeaders
 from rota.api.jobs import executions, jobs
 from rota.api.limits import quotas
-from rota.api.monitoring import audit, changes, error_groups, export, health, monitoring
+from rota.api.monitoring import attention, audit, changes, database, error_groups, export, health, monitoring
 from rota.api.operations.event_stream import Streams
 from rota.api.operations.routing import FastRouter, require_declared, walk
 from rota.api.runs import bulk, runs
-from rota.api.schedules import history, schedules
+from rota.api.schedules import schedules
 from rota.api.workers import workers
 from rota.app import Rota
+from rota.core.access.roles import Identity
 
 _PARTS = (
-    *(health, runs, bulk, jobs, executions, schedules, history, workers, quotas),
+    *(health, runs, bulk, jobs, executions, schedules, workers, quotas),
     *(
+        attention,
         monitoring,
         expectations,
         error_groups,
@@ -39,19 +42,30 @@ _PARTS = (
         session,
         changes,
         export,
+        database,
         worker_protocol,
     ),
 )
 
 
-def asgi(app: Rota, pages: Sequence[BaseRoute] = (), *, trusted: bool = False) -> Starlette:
+def asgi(
+    app: Rota,
+    pages: Sequence[BaseRoute] = (),
+    missing: ASGIApp | None = None,
+    *,
+    trusted: bool = False,
+    caller: Identity = ANYBODY,
+) -> Starlette:
     """Build the ASGI application with the API of `app` and `pages`, behind one guard. It connects at the first request.
 
-    Without `auth`, only callers on this machine are answered, unless all requests are `trusted`.
+    `missing` answers at addresses outside the API where nothing is. Without `auth`, only callers on this machine are
+    answered, unless all requests are `trusted`; each is `caller`.
     """
     resources = Router([route for part in _PARTS for route in part.ROUTES], redirect_slashes=False)
     routes = [*health.PROBES, *openapi.PAGES, Mount("/api/v1", resources), *pages]
-    return _guarded(app, routes, local=not app.config.auth and not trusted)
+    api = _guarded(app, routes, missing, local=not app.config.auth and not trusted)
+    api.state.caller = caller
+    return api
 
 
 def probes(app: Rota) -> Starlette:
@@ -62,20 +76,22 @@ def probes(app: Rota) -> Starlette:
 class _Guarded(Starlette):
     """Application whose only middleware is its guard, which also handles exceptions."""
 
-    def __init__(self, hosts: frozenset[str], front: ProxyHeaders, routes: Sequence[BaseRoute], *, local: bool) -> None:
+    def __init__(self, hosts: frozenset[str], front: ProxyHeaders, router: FastRouter, *, local: bool) -> None:
         super().__init__()
-        self.router = FastRouter(routes)
+        self.router = router
         self._guard = Guard(self.router, hosts, front, local=local)
 
     def build_middleware_stack(self) -> ASGIApp:
         return self._guard
 
 
-def _guarded(app: Rota, routes: Sequence[BaseRoute], *, local: bool) -> Starlette:
+def _guarded(app: Rota, routes: Sequence[BaseRoute], missing: ASGIApp | None = None, *, local: bool) -> Starlette:
     require_declared(routes)
     first_segments = {path.split("/")[1] for path, _ in walk(routes)}
-    api = _Guarded(own_hosts(app.config), ProxyHeaders(app.config, first_segments), routes, local=local)
+    router = FastRouter(routes, missing)
+    api = _Guarded(own_hosts(app.config), ProxyHeaders(app.config, first_segments), router, local=local)
     api.state.rota = app
     api.state.authenticator = Authenticator(time.monotonic, jwt_verifier(app.config))
     api.state.streams = Streams()
+    api.state.enqueue_rate = EnqueueRate(app.config.enqueue_rate, time.monotonic)
     return api

@@ -40,7 +40,8 @@ Exit codes:
         "rota run list --state failed                   list the runs that failed",
     )
     + "\n\n"
-    + EXIT_CODES,
+    + EXIT_CODES
+    + "\n\nWords of other schedulers: docs/coming-from/vocabularies.md",
 )
 @click.version_option(__version__, prog_name="rota", message="%(prog)s %(version)s")
 @click.option("--server", metavar="URL", help="Use this server instead of a database.  [env: ROTA_SERVER]")

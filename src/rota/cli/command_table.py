@@ -35,7 +35,7 @@ HOMES = {
     "dev": Home("rota.cli.servers.server", "dev", "Run the server, its dashboard and a worker in one process."),
     "server": Home("rota.cli.servers.server", "server", "Run the API and the dashboard, without a worker."),
     "worker": Home("rota.cli.servers.worker", "worker", "Run a worker for the jobs of an app."),
-    "top": Home("rota.cli.top.top", "top", "Show runs, failures, queues and workers, live."),
+    "top": Home("rota.cli.top.top", "top", "Show runs, failures, errors, queues and workers, live."),
     "migrate": Home("rota.cli.admin.maintenance", "migrate", "Create or update the tables of the database."),
     "promote": Home("rota.cli.admin.promote", "promote", "Move everything from an SQLite file to PostgreSQL."),
     "run": Home(
@@ -51,7 +51,7 @@ HOMES = {
         below=(("rota.cli.monitoring.audit", "schedule_events"),),
     ),
     "job": Home("rota.cli.jobs.jobs", "job", "List, show, pause, cancel and retry jobs; create data jobs."),
-    "queue": Home("rota.cli.jobs.queues", "queue", "List, pause and resume queues."),
+    "queue": Home("rota.cli.jobs.queues", "queue", "List, pause, resume and limit queues."),
     "quota": Home("rota.cli.limits.quotas", "quota", "List, set and delete quotas of scopes."),
     "scope": Home("rota.cli.limits.quotas", "scope", "Pause and resume scopes: the runs of a tenant, over all jobs."),
     "workers": Home("rota.cli.workers.workers", "workers", "List, drain, resume, stop and reconfigure workers."),
@@ -67,11 +67,26 @@ HOMES = {
         "rota.cli.monitoring.explain", "explain", "Explain a run's state, or why a plan time ran or did not."
     ),
     "audit": Home("rota.cli.monitoring.audit", "audit", "List what people and policies did, newest first."),
-    "cron": Home("rota.cli.schedules.cron", "cron", "Describe a cron expression, and list its next times."),
-    "import": Home(
-        "rota.cli.schedules.import_from", "import_group", "Import schedules from crontabs and lists of interval jobs."
+    "attention": Home(
+        "rota.cli.monitoring.attention", "attention", "Show what needs attention, and snooze items of it."
     ),
+    "upcoming": Home(
+        "rota.cli.monitoring.next_runs", "upcoming", "Show what is to begin within the next hour, or another period."
+    ),
+    "cron": Home("rota.cli.schedules.cron", "cron", "Describe a cron expression, and list its next times."),
+    "import": Home("rota.cli.schedules.import_from", "import_group", "Import schedules of other schedulers."),
     "export": Home("rota.cli.admin.export", "export", "Print all runs, attempts or events as JSON lines."),
+    "purge": Home(
+        "rota.cli.runs.run_control",
+        "purge",
+        "Delete runs that have ended and match filters, now, whatever their job's retention says.",
+    ),
+    "database": Home(
+        "rota.cli.admin.database", "database", "Show the standing of the database, and accept a restored one."
+    ),
+    "mcp": Home(
+        "rota.cli.mcp.mcp", "mcp", "Serve rota's verbs to an agent, by the Model Context Protocol on stdin and stdout."
+    ),
     "prune": Home("rota.cli.admin.maintenance", "prune", "Delete finished runs after their retention time."),
     "doctor": Home("rota.cli.admin.doctor", "doctor", "Check the installation for problems."),
     "completion": Home("rota.cli.admin.maintenance", "completion", "Print a completion script for your shell."),

@@ -17,7 +17,7 @@ from rota.client.client import Client
 from rota.config import Config, load_config
 from rota.errors import Invalid, Unavailable
 from rota.registry.jobs import Registry
-from rota.store import dialect_of, open_database, open_store
+from rota.store import anchored, dialect_of, open_database, open_store
 from rota.store.databases.statements import SQLITE
 
 T = TypeVar("T")
@@ -51,19 +51,19 @@ def _remote_client(server: str, config: Config) -> Client:
     """Return a client of the server, which has the same methods."""
     from rota.remote import RemoteClient
 
-    token = _root_option("token") or config.token
+    token = root_option("token") or config.token
     client = RemoteClient(server, token or None, config.deadline)
     return cast("Client", client)
 
 
 def server_of(database: str | None) -> str | None:
     """Return the URL of the server to use, or None for the database itself. Flags override settings."""
-    server: str | None = _root_option("server")
+    server: str | None = root_option("server")
     if server is not None and database is not None:
         raise Invalid("give --server or --database, not both")
     if server is None and database is None:
         server = load_config().server or None
-    if server is None and _root_option("token") is not None:
+    if server is None and root_option("token") is not None:
         raise Invalid("--token needs --server", hint="a database has its own users and passwords")
     return server
 
@@ -73,7 +73,7 @@ def require_database(database: str | None) -> str:
 
     With --server it is an error; ROTA_SERVER is ignored if a database is set, too.
     """
-    if _root_option("server") is None:
+    if root_option("server") is None:
         config = load_config({"database_url": database})
         if not config.server or config.database_url != Config().database_url:
             return config.database_url
@@ -82,7 +82,7 @@ def require_database(database: str | None) -> str:
     raise Invalid(f"`{name}` needs the database itself, not a server", hint=hint)
 
 
-def _root_option(option: str) -> Any:
+def root_option(option: str) -> Any:
     """Return the value of an option of `rota` itself, before the command, or None."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.find_root().params.get(option)
@@ -105,9 +105,17 @@ def require_existing(url: str) -> None:
     assert isinstance(database, SqliteDatabase)
     if not Path(database.path).exists():
         raise Unavailable(
-            f"there is no rota database at {database.path}",
+            f"there is no rota database at {Path(database.path).absolute()}",
             hint="start `rota dev` or a worker, or give another with --database or ROTA_DATABASE_URL",
         )
+
+
+def database_shown(url: str) -> str:
+    """Return the address of a database without its password; that of an SQLite file is absolute.
+
+    A relative path is another file in another folder, which nobody notices: each process has its own database.
+    """
+    return without_password(anchored(url))
 
 
 def without_password(url: str) -> str:

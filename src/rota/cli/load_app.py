@@ -28,7 +28,7 @@ def load_app(target: str) -> Rota:
     if module_name.endswith(".py"):
         correct = target.replace(".py", "", 1).rstrip(":")
         raise Invalid(f"{module_name!r} is a file, not a module", hint=f"did you mean '{correct}'?")
-    module = _module(module_name)
+    module = load_module(module_name)
     value: object = module
     for name in (path or _DEFAULT).split("."):
         if not hasattr(value, name):
@@ -39,7 +39,8 @@ def load_app(target: str) -> Rota:
     return value
 
 
-def _module(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
+    """Import a module of the user. It is searched for in the working directory first."""
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:

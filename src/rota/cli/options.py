@@ -56,7 +56,7 @@ class Group(click.Group):
         name = SHORT_FORMS.get(word, word)
         if name in self.commands or ctx.resilient_parsing or word.startswith("-"):
             return super().resolve_command(ctx, [name, *rest])
-        raise UnknownCommand(word, self._possibilities(word), ctx)
+        raise UnknownCommand(word, self._possibilities(word, ctx.find_root().command), ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_commands(ctx, formatter)
@@ -68,8 +68,10 @@ class Group(click.Group):
     def _short_forms(self) -> list[str]:
         return [short for short, name in SHORT_FORMS.items() if name in self.commands]
 
-    def _possibilities(self, word: str) -> list[str]:
+    def _possibilities(self, word: str, program: click.Command) -> list[str]:
         synonyms = [name for name in _SYNONYMS.get(word, ()) if name in self.commands]
+        if not synonyms and isinstance(program, Group) and word in program.commands:
+            return [f"{program.name} {word}"]
         return synonyms or difflib.get_close_matches(word, [*self.commands, *self._short_forms()])
 
 

@@ -17,12 +17,12 @@ from rota.errors import RotaError
 
 _SECTIONS = {
     "Getting started": ("init", "dev"),
-    "Servers and workers": ("server", "worker"),
-    "Monitoring": ("top", "run", "error-groups", "explain"),
+    "Servers and workers": ("server", "worker", "mcp"),
+    "Monitoring": ("top", "attention", "run", "upcoming", "error-groups", "explain"),
     "Jobs and schedules": ("job", "schedule", "queue", "scope", "quota", "cron", "import"),
     "Workers": ("workers",),
     "Notifications and access": ("expectation", "notification", "token", "audit"),
-    "Maintenance": ("migrate", "promote", "doctor", "prune", "export", "completion"),
+    "Maintenance": ("migrate", "promote", "database", "doctor", "prune", "purge", "export", "completion"),
 }
 _OTHER = "Other commands"
 _INDENT = 6

@@ -10,6 +10,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.client.blocking_parts import (
+    BlockingAttention,
+    BlockingDatabase,
     BlockingDataJobs,
     BlockingErrorGroups,
     BlockingExpectations,
@@ -113,6 +115,8 @@ class BlockingClient(BlockingVerbs):
         self.notifications = BlockingNotifications(self._call)
         self.data_jobs = BlockingDataJobs(self._call)
         self.monitoring = BlockingMonitoring(self._call)
+        self.attention = BlockingAttention(self._call)
+        self.database = BlockingDatabase(self._call)
 
     def _call(self, verb: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         connection = self._connection or self._start()

@@ -12,7 +12,16 @@ from typing import Any
 
 from rota.client.parts import PARTS
 
-_OF_SERVERS = {"prepare", "enqueue_shown", "define", "check", "check_session", "open_session", "close_session"}
+_OF_SERVERS = {
+    "prepare",
+    "enqueue_shown",
+    "define",
+    "check",
+    "check_session",
+    "open_session",
+    "close_session",
+    "note_refused",
+}
 """Methods that only the REST API calls: others get what comes of them."""
 
 

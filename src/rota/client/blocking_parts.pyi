@@ -11,15 +11,18 @@ from rota.client.external.external import ErrorOption, Fence, Held, Result
 from rota.client.handle import Handle
 from rota.client.jobs.executions import Offset
 from rota.client.jobs.jobs import CatchUp, Count, Reason
+from rota.client.limits.live import AtOnce, Lasts, Rate, Why
 from rota.client.limits.quotas import Many, ResumedScope
+from rota.client.monitoring.attention import Kind, Subject, Unsnoozed
 from rota.client.monitoring.audit import Seq
 from rota.client.monitoring.monitoring import From, To
 from rota.client.runs.assignment import Names
-from rota.client.runs.pages import Before
+from rota.client.runs.pages import Before, LineCursor, Lines
+from rota.client.schedules import forms
 from rota.client.schedules.control import PauseReason
 from rota.client.schedules.history import Occurrences
-from rota.client.schedules.outlook import PreviewCount
 from rota.client.schedules.schedules import RecentCount, SearchText
+from rota.client.schedules.simulate import SimulationOptions
 from rota.client.workers.workers import Slots
 from rota.core.access.roles import Issued, Role, Token
 from rota.core.alerts.expectations import ExpectationOptions, Expected
@@ -30,26 +33,29 @@ from rota.core.jobs.queues import Queue, ResumedQueue
 from rota.core.jobs.status import CancelledJob, JobFilter, JobStatus, JobView
 from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import Backfill
+from rota.core.ledger.database_state import DatabaseStanding
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.ledger.occurrences import Occurrence, PagePosition
+from rota.core.ledger.family import Family
+from rota.core.ledger.occurrences import Occurrence, OccurrencePage, PagePosition
 from rota.core.ledger.verify import Verification
 from rota.core.limits.quotas import QuotaOf, RateOption
+from rota.core.monitoring.attention import Attention
 from rota.core.monitoring.charts import Series
+from rota.core.monitoring.doctor import Check
 from rota.core.monitoring.error_groups import ErrorGroups
 from rota.core.monitoring.executions import Execution, Executions, SchedulerMetrics
-from rota.core.monitoring.overview import Overview
+from rota.core.monitoring.overview import Overview, UpcomingRuns
 from rota.core.monitoring.statistics import JobStats
 from rota.core.monitoring.timeline import Timeline
-from rota.core.planning.simulation_report import SimulationOptions, SimulationReport
-from rota.core.progress.notes import MOST_LINES, LogLine, Progress
+from rota.core.planning.question import SimulationReport
+from rota.core.progress.notes import LogLine, Progress
 from rota.core.progress.steps import Step, StepState
-from rota.core.runs.bulk import BulkResult, Counted, SoFar
+from rota.core.runs.bulk import BulkResult, Counted, Purged, SoFar
 from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.options import Order
 from rota.core.runs.run import Attempt, CreatedJob, EnqueuedRun, Run, RunFilter
 from rota.core.runs.search import RunPage
 from rota.core.schedules.diff import Difference
-from rota.core.schedules.preview import DocumentPreview, Fire
 from rota.core.schedules.recent_runs import Recent
 from rota.core.schedules.schedule import Schedule, ScheduleOptions
 from rota.core.states import RunState
@@ -102,6 +108,8 @@ class BlockingVerbs:
     ) -> BulkResult: ...
     def check_ready(self) -> None: ...
     def children(self, run_id: str) -> Sequence[RelatedRun]: ...
+    def clear_job_limit(self, name: str, *, actor: str | None = None) -> None: ...
+    def clear_queue_limit(self, queue: str, *, actor: str | None = None) -> None: ...
     def count(
         self, run_filter: RunFilter | None = None, *, most: int = 10000, within: Duration | None = None
     ) -> Counted: ...
@@ -111,9 +119,13 @@ class BlockingVerbs:
     def execution(self, execution_id: str) -> Execution: ...
     def executions(self, name: str, *, limit: Limit = 50, offset: Offset = 0) -> Executions: ...
     def explain(self, run_id: str) -> Explanation: ...
+    def family(self, run_id: str, *, limit: int = 200) -> Family: ...
     def get(self, run_id: str, *, steps: bool = True) -> Run: ...
     def get_many(self, run_ids: Iterable[str], *, gone_ok: bool = False) -> Sequence[Run]: ...
     def job(self, name: str) -> JobView: ...
+    def job_runs(
+        self, name: str, run_filter: RunFilter | None = None, *, limit: Limit = 50, before: Before = None
+    ) -> RunPage: ...
     def job_stats(self, name: str) -> JobStats: ...
     def job_status(self, name: str) -> JobStatus: ...
     def jobs(
@@ -128,11 +140,32 @@ class BlockingVerbs:
         limit: LongLimit = 100,
         after: str | None = None,
     ) -> Sequence[JobView]: ...
+    def limit_job(
+        self,
+        name: str,
+        *,
+        max_concurrency: AtOnce | None = None,
+        rate: Rate = None,
+        lasts: Lasts = None,
+        reason: Why = None,
+        actor: str | None = None,
+    ) -> JobStatus: ...
+    def limit_queue(
+        self,
+        queue: str,
+        *,
+        max_concurrency: AtOnce | None = None,
+        rate: Rate = None,
+        lasts: Lasts = None,
+        reason: Why = None,
+        force: bool = False,
+        actor: str | None = None,
+    ) -> Queue: ...
     def list(
         self, run_filter: RunFilter | None = None, *, limit: Limit = 50, before: str | None = None
     ) -> list[Run]: ...
     def logs(
-        self, run_id: str, *, after: str | None = None, last: Annotated[int, Meta(ge=1, le=MOST_LINES)] | None = None
+        self, run_id: str, *, limit: Lines = 1000, cursor: LineCursor = None, tail: Lines | None = None
     ) -> Sequence[LogLine]: ...
     def metrics(self) -> str: ...
     def page(self, run_filter: RunFilter | None = None, *, limit: Limit = 50, before: Before = None) -> RunPage: ...
@@ -143,6 +176,17 @@ class BlockingVerbs:
     ) -> Queue: ...
     def progress(self, run_id: str) -> Progress: ...
     def prune(self) -> int: ...
+    def purge(
+        self,
+        run_filter: RunFilter,
+        *,
+        older_than: Duration | None = None,
+        dry_run: bool = False,
+        actor: str | None = None,
+        expected: int | None = None,
+        everything: bool = False,
+        progress: SoFar | None = None,
+    ) -> Purged: ...
     def queues(self, *, limit: LongLimit = 100, after: str | None = None) -> Sequence[Queue]: ...
     def replicas(self, run_id: str) -> Sequence[Replica]: ...
     def restrict(self, run_id: str, only_workers: Names | None, *, actor: str | None = None) -> Run: ...
@@ -155,6 +199,7 @@ class BlockingVerbs:
         *,
         keep_steps: bool = False,
         from_step: str | None = None,
+        payload: dict[str, Any] | None = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> EnqueuedRun: ...
@@ -176,7 +221,7 @@ class BlockingVerbs:
 class BlockingSchedules:
     def __init__(self, call: Callable[..., Any]) -> None: ...
     def apply_documents(
-        self, documents: Iterable[Mapping[str, Any]], owner: str, *, dry_run: bool = False, actor: str | None = None
+        self, documents: Iterable[Mapping[str, Any]], owner: str, *, actor: str | None = None
     ) -> Sequence[Difference]: ...
     def backfill(
         self,
@@ -216,6 +261,15 @@ class BlockingSchedules:
         after: str | None = None,
         recent: RecentCount | None = None,
     ) -> Sequence[Schedule]: ...
+    def occurrence_page(
+        self,
+        name: str,
+        from_at: datetime | None = None,
+        to_at: datetime | None = None,
+        *,
+        limit: Occurrences = 100,
+        after: forms.AfterPlace = None,
+    ) -> OccurrencePage: ...
     def occurrences(
         self,
         name: str,
@@ -233,10 +287,6 @@ class BlockingSchedules:
         actor: str | None = None,
         until: datetime | Duration | None = None,
     ) -> Schedule: ...
-    def preview(self, name: str, count: PreviewCount = 10, *, after: datetime | None = None) -> Sequence[Fire]: ...
-    def preview_document(
-        self, document: Mapping[str, Any], count: PreviewCount = 10, *, after: datetime | None = None
-    ) -> DocumentPreview: ...
     def recent(self, names: Sequence[str], limit: int = 30) -> Mapping[str, Recent]: ...
     def replace(
         self,
@@ -248,16 +298,17 @@ class BlockingSchedules:
         expected_revision: Revisions | None = None,
         **options: Unpack[ScheduleOptions],
     ) -> Schedule: ...
+    def restore(self, name: str, *, actor: str | None = None) -> Schedule: ...
     def resume(self, name: str, *, catch_up: str = "skip", actor: str | None = None) -> Schedule: ...
     def simulate(
         self,
-        name: str,
+        name: str | None = None,
         span: Duration = "1d",
-        assumptions: SimulationOptions | None = None,
         *,
-        start: datetime | None = None,
-        trigger: Trigger | None = None,
-        **changes: Any,
+        changes: Mapping[str, Any] | None = None,
+        documents: Iterable[Mapping[str, Any]] | None = None,
+        owner: str | None = None,
+        **options: Unpack[SimulationOptions],
     ) -> SimulationReport: ...
     def trigger(
         self,
@@ -420,15 +471,18 @@ class BlockingDataJobs:
         name: str,
         kind: str | None = None,
         *,
+        schedule: Mapping[str, Any] | None = None,
         expected_revision: Revisions | None = None,
         actor: str | None = None,
         **options: Unpack[JobChanges],
     ) -> CreatedJob: ...
+    def restore(self, name: str, *, actor: str | None = None) -> JobView: ...
     def update(
         self,
         name: str,
         *,
         kind: str | None = None,
+        schedule: Mapping[str, Any] | None = None,
         expected_revision: Revisions | None = None,
         actor: str | None = None,
         **options: Unpack[JobChanges],
@@ -441,6 +495,21 @@ class BlockingMonitoring:
     def timeline(
         self, from_at: From = None, to_at: To = None, *, by: str = "schedule", limit: int = 500
     ) -> Timeline: ...
+    def upcoming(self, within: Duration = "1h", *, each: int = 10, limit: int = 200) -> UpcomingRuns: ...
+
+class BlockingAttention:
+    def __init__(self, call: Callable[..., Any]) -> None: ...
+    def list(self, *, kind: Kind | None = None, snoozed: bool = False) -> Sequence[Attention]: ...
+    def snooze(
+        self,
+        kind: Kind,
+        subject: Subject | None = None,
+        length: Duration = "4h",
+        *,
+        reason: Annotated[str, Meta(max_length=1000, description="Why, for the audit log")] | None = None,
+        actor: str | None = None,
+    ) -> Attention: ...
+    def unsnooze(self, kind: Kind, subject: Subject | None = None, *, actor: str | None = None) -> Unsnoozed: ...
 
 class BlockingErrorGroups:
     def __init__(self, call: Callable[..., Any]) -> None: ...
@@ -451,6 +520,15 @@ class BlockingErrorGroups:
         until: datetime | None = None,
         job: str | None = None,
         scope: Scope | tuple[str, str] | None = None,
+        all_jobs: bool = False,
+        sort: str = "newest",
+        search: Annotated[str, Meta(max_length=200)] | None = None,
         limit: Limit = 50,
         cursor: Cursor | None = None,
     ) -> ErrorGroups: ...
+
+class BlockingDatabase:
+    def __init__(self, call: Callable[..., Any]) -> None: ...
+    def accept(self, *, reason: Why = None, actor: str | None = None) -> DatabaseStanding: ...
+    def examine(self) -> Sequence[Check]: ...
+    def get(self) -> DatabaseStanding: ...

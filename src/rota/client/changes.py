@@ -7,20 +7,23 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 from zlib import crc32
 
-from rota.client.subscription import COARSE_TOPICS, OF_RUN, Hint, Subscription, checked_topics
+from rota.client.subscription import COARSE_TOPICS, OF_RUN, RUNS, Hint, Subscription, checked_topics
 from rota.core.runs.run import Run
 from rota.errors import Unavailable
 from rota.values.scope import Scope
 
 if TYPE_CHECKING:
     from rota.store import Store
+    from rota.store.monitoring.changes import RunVersion
 
 log = logging.getLogger("rota.hints")
 
 _GAP = 0.25
 _IDLE = 0.5
+_MOST_FOLLOWED = 100
 
 
 class ChangePoller:
@@ -32,16 +35,23 @@ class ChangePoller:
         self._store = store
         self._rest = rest or self._sleep
         self._subscribers: dict[str, set[Subscription]] = {}
+        self._discreet: WeakSet[Subscription] = WeakSet()
         self._known: dict[str, Hint] = {}
         self._mark: object = None
+        self._recent: dict[str, RunVersion] | None = None
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failing = False
 
-    def subscribe(self, topics: Iterable[str]) -> Subscription:
-        """Subscribe to topics from now on. Close the subscription, or use it in `async with`."""
+    def subscribe(self, topics: Iterable[str], within: Scope | None = None) -> Subscription:
+        """Subscribe to topics from now on. Close the subscription, or use it in `async with`.
+
+        `within` a scope, hints of the topic `runs` name no run: it may be of another scope.
+        """
         names = checked_topics(topics)
         subscription = Subscription(names, self._leave)
+        if within is not None:
+            self._discreet.add(subscription)
         for topic in names:
             self._subscribers.setdefault(topic, set()).add(subscription)
             # A known version is delivered at once; otherwise forget the mark, so that the next poll reads the topic.
@@ -88,9 +98,27 @@ class ChangePoller:
             run = runs.get(run_id := topic[len(OF_RUN) :])
             hints[topic] = Hint(topic, run_id, run.state if run else None, run.version if run else 0)
         changed = [hint for topic, hint in hints.items() if self._known.get(topic) != hint]
+        named = await self._changed_runs() if RUNS in watched else []
         for hint in changed:
-            self._publish(hint)
+            if hint.topic == RUNS and named and RUNS in self._known:
+                self._known[RUNS] = hint  # for those who come later; the others are told which runs these were
+            else:
+                self._publish(hint)
+        for hint in named:
+            nameless = Hint(RUNS, None, None, hint.version)
+            for subscription in self._subscribers.get(RUNS, ()):
+                subscription.tell(nameless if subscription in self._discreet else hint)
         return bool(changed)
+
+    async def _changed_runs(self) -> list[Hint]:
+        """Return a hint for each run that is new or changed since the last poll; none at the first."""
+        before = self._recent
+        live = sorted(run_id for run_id, run in (before or {}).items() if not run.state.is_final)
+        recent = await self._store.watch.recent(live[-_MOST_FOLLOWED:])
+        self._recent = recent
+        if before is None:
+            return []
+        return [Hint(RUNS, id, run.state, run.version) for id, run in recent.items() if before.get(id) != run]
 
     def _publish(self, hint: Hint) -> None:
         for subscription in self._subscribers.get(hint.topic, ()):
@@ -131,6 +159,8 @@ class ChangePoller:
             if not self._subscribers[topic]:
                 del self._subscribers[topic]
                 self._known.pop(topic, None)
+        if RUNS not in self._subscribers:
+            self._recent = None
         if not self._subscribers:
             await self._stop()
 

@@ -12,8 +12,12 @@ from rota.client.changes import ChangePoller
 from rota.client.external.external import ExternalClient
 from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.limits.quotas import QuotasClient
+from rota.client.monitoring.attention import AttentionClient
+from rota.client.monitoring.database import DatabaseClient
+from rota.client.monitoring.doctor import examined
 from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.client.monitoring.monitoring import MonitoringClient
+from rota.client.monitoring.overview_reader import OverviewReader
 from rota.client.own_verbs import OwnVerbs
 from rota.client.runs.bulk import Bulk
 from rota.client.runs.runs import MOST_LISTED
@@ -25,7 +29,6 @@ from rota.core.runs.options import (
     scope_of,
 )
 from rota.core.runs.run import Enqueued, NewRun
-from rota.core.states import RunState
 from rota.engine.jobs.notify import Deliveries
 from rota.engine.loops.gauge_reader import GaugeReader
 from rota.engine.loops.janitor import prune
@@ -36,6 +39,9 @@ from rota.store import Store
 from rota.store.databases.batcher import Batcher
 from rota.values.json import Limits
 from rota.values.scope import Scope
+
+_MOST_VERIFIED = 100
+"""Most schedules whose ledgers a check through the client verifies; `rota doctor` verifies more."""
 
 __all__ = ["MOST_LISTED", "Client", "Order"]
 
@@ -49,11 +55,12 @@ class Client(OwnVerbs):
         self.registry = registry
         self.config = config
         self.meters = meters or Meters()
-        self._gauges = GaugeReader(store, config.lease)
+        reader = OverviewReader(store, config)
+        self._gauges = GaugeReader(store, config.lease, reader.counts)
         self._traced = config.tracing and tracing.turn_on()
         self._limits = Limits(config.max_payload)
         self.schedules = SchedulesClient(store, registry, config, self._definition)
-        self._bulk = Bulk(store, self._again, self.meters.runs[RunState.CANCELLED])
+        self._bulk = Bulk(store, self._all_again, self.meters)
         self._hints = ChangePoller(store)
         self.workers = WorkersClient(store)
         self.tokens = TokensClient(store)
@@ -62,10 +69,12 @@ class Client(OwnVerbs):
         self.expectations = ExpectationsClient(store, registry)
         self.notifications = NotificationsClient(store, Deliveries(store, config))
         self.data_jobs = DataJobsClient(store, registry, self.schedules, self._of_stored, self.meters)
-        self.monitoring = MonitoringClient(store, config)
+        self.monitoring = MonitoringClient(store, config, reader)
+        self.attention = AttentionClient(store, reader)
         self.error_groups = ErrorGroupsClient(store)
+        self.database = DatabaseClient(store, lambda: examined(store, config, most_verified=_MOST_VERIFIED))
         self._gatherer: Batcher[NewRun, Enqueued] = Batcher(store.enqueue)
-        self._models = {}
+        self._builders = {}
         self.owner: object = None
         """Keeps the object alive that closes the store when it is garbage-collected."""
 
@@ -90,7 +99,7 @@ class Client(OwnVerbs):
         scoped.scope = scope_of(scope)
         scoped.door = None  # its handles stay within the scope
         scoped.error_groups = ErrorGroupsClient(self.store, scoped.scope)
-        scoped._bulk = Bulk(self.store, scoped._again, self.meters.runs[RunState.CANCELLED])
+        scoped._bulk = Bulk(self.store, scoped._all_again, self.meters)
         return scoped
 
     async def close(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
 
 from rota.core.progress.notes import LogLine, Progress
 from rota.core.runs.run import Enqueued, Run
 from rota.core.states import RunState
 from rota.values.durations import Duration
+from rota.values.json import write_as
 
 if TYPE_CHECKING:
     from rota.client.own_verbs import OwnVerbs
@@ -102,13 +103,15 @@ class Handle(Enqueued, Generic[R_co], frozen=True, gc=True, dict=True, eq=False)
         """Return the progress that the run has reported, in async code."""
         return await self._ask(lambda client: client.progress(self.id))
 
-    def logs(self, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
-        """List its log lines, oldest first, one page at a time; `last`: so many from the end."""
-        return self._call(lambda client: client.logs(self.id, after=after, last=last))
+    def logs(self, *, limit: int = 1_000, cursor: str | None = None, tail: int | None = None) -> Sequence[LogLine]:
+        """List its log lines, oldest first, one page at a time; `tail`: begin so many before the end."""
+        return self._call(lambda client: client.logs(self.id, limit=limit, cursor=cursor, tail=tail))
 
-    async def alogs(self, *, after: str | None = None, last: int | None = None) -> Sequence[LogLine]:
+    async def alogs(
+        self, *, limit: int = 1_000, cursor: str | None = None, tail: int | None = None
+    ) -> Sequence[LogLine]:
         """List its log lines, in async code."""
-        return await self._ask(lambda client: client.logs(self.id, after=after, last=last))
+        return await self._ask(lambda client: client.logs(self.id, limit=limit, cursor=cursor, tail=tail))
 
     def cancel(self, *, reason: str | None = None, actor: str | None = None) -> Run:
         """Cancel the run, and return it: `cancelled`, or `cancelling` while its worker has its grace period."""
@@ -134,3 +137,52 @@ def handle_by(
     handle: Handle[Any] = Handle(id, created, created_micros, run_micros)
     handle.__dict__["door"] = door
     return handle
+
+
+class Handles(Sequence[Handle[R_co]]):
+    """Handles of runs that were enqueued together. Each is made when it is looked at: mostly nobody does, and thousands
+    of them keep the collector of garbage busy.
+    """
+
+    __slots__ = ("_door", "_enqueued")
+
+    def __init__(self, door: Any, enqueued: Sequence[Enqueued]) -> None:
+        self._door = door
+        self._enqueued = enqueued
+
+    def __len__(self) -> int:
+        return len(self._enqueued)
+
+    @overload
+    def __getitem__(self, place: int) -> Handle[R_co]: ...
+    @overload
+    def __getitem__(self, place: slice) -> Handles[R_co]: ...
+    def __getitem__(self, place: int | slice) -> Handle[R_co] | Handles[R_co]:
+        if isinstance(place, slice):
+            return Handles(self._door, self._enqueued[place])
+        return self._handle(self._enqueued[place])
+
+    def __iter__(self) -> Iterator[Handle[R_co]]:
+        return map(self._handle, self._enqueued)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str) or not isinstance(other, Sequence):
+            return NotImplemented
+        return [*self] == [*other]
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+    def __add__(self, other: Sequence[Any]) -> list[Any]:
+        return [*self, *other]
+
+    def __radd__(self, other: Sequence[Any]) -> list[Any]:
+        return [*other, *self]
+
+    def __repr__(self) -> str:
+        return repr([*self])
+
+    def _handle(self, run: Enqueued) -> Handle[R_co]:
+        return handle_by(self._door, run.id, run.created, run.created_micros, run.run_micros)
+
+
+write_as(Handles, list)

@@ -8,6 +8,8 @@ from rota.client.alerts.notifications import NotificationsClient
 from rota.client.external.external import ExternalClient
 from rota.client.jobs.data_jobs import DataJobsClient
 from rota.client.limits.quotas import QuotasClient
+from rota.client.monitoring.attention import AttentionClient
+from rota.client.monitoring.database import DatabaseClient
 from rota.client.monitoring.error_groups import ErrorGroupsClient
 from rota.client.monitoring.monitoring import MonitoringClient
 from rota.client.own_verbs import OwnVerbs
@@ -26,7 +28,9 @@ PARTS: dict[str, type] = {
     "notifications": NotificationsClient,
     "data_jobs": DataJobsClient,
     "monitoring": MonitoringClient,
+    "attention": AttentionClient,
     "error_groups": ErrorGroupsClient,
+    "database": DatabaseClient,
 }
 """`""` is the client itself."""
 

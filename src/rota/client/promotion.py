@@ -68,6 +68,7 @@ class Promotion:
         tell: Callable[[Moved], None] = lambda moved: None,
         *,
         rows: int = _ROWS,
+        actor: str | None = None,
     ) -> None:
         if source.dialect is not SQLITE or target.dialect is not POSTGRES:
             raise Invalid("a promotion needs SQLite as source and PostgreSQL as target", hint=_EXAMPLE)
@@ -76,6 +77,7 @@ class Promotion:
         self._place = place
         self._tell = tell
         self._rows = rows
+        self._actor = actor
 
     async def look(self) -> Promoted:
         """Return what a promotion would move, or raise why it cannot; change nothing."""
@@ -120,7 +122,7 @@ class Promotion:
         ledgers = await self._verify_ledgers()
         # The target is completed before the file is marked as left: after a crash in between, the next call finds the
         # target filled and only marks the file.
-        await self._target.transact(lambda tx: target_side.complete(tx, mark))
+        await self._target.transact(lambda tx: target_side.complete(tx, mark, self._actor))
         await self._source.transact(lambda tx: source_side.leave(tx, mark))
         return Promoted(to=self._place, tables=tables, ledgers=ledgers)
 

@@ -15,12 +15,17 @@ from rota.errors import Invalid, did_you_mean
 
 COARSE_TOPICS = ("runs", "schedules", "workers", "queues")
 OF_RUN = "run:"
+RUNS = "runs"
 _MOST_TOPICS = 1_000
+_MOST_PENDING = 100
 
 
 class Hint(msgspec.Struct, frozen=True):
-    """Hint that something changed. `version` differs after every change. Only hints about one run have an `id` and a
-    `state`; the state is None if there is no such run."""
+    """Hint that something changed. `version` differs after every change.
+
+    `id` and `state` are those of a run: of the topic's own, or with `runs` of one that changed, whichever process
+    changed it. They are None if it is not known which, and for other topics; the state also if there is no such run.
+    """
 
     topic: str
     id: str | None
@@ -31,20 +36,24 @@ class Hint(msgspec.Struct, frozen=True):
 class Subscription:
     """Change hints: `async for hint in subscription`. The first hint of each topic reports its current version.
 
-    At most one hint per topic is pending: a slow consumer misses intermediate hints, never the last one.
+    At most one hint per topic and run is pending: a slow consumer misses intermediate hints, never the last one. If too
+    many are pending, they become one without an id.
     """
 
     def __init__(self, topics: frozenset[str], leave: Callable[[Subscription], Awaitable[None]]) -> None:
         self.topics = topics
         self._leave = leave
-        self._waiting: dict[str, Hint] = {}
+        self._waiting: dict[tuple[str, str | None], Hint] = {}
         self._more = asyncio.Event()
         self._ended = False
         self._failure: Exception | None = None
 
     def tell(self, hint: Hint) -> None:
-        """Add a hint, replacing a pending one of the same topic."""
-        self._waiting[hint.topic] = hint
+        """Add a hint, replacing a pending one of the same topic and run."""
+        if len(self._waiting) >= len(self.topics) + _MOST_PENDING and (hint.topic, hint.id) not in self._waiting:
+            hint = Hint(hint.topic, None, None, hint.version)
+            self._waiting = {key: other for key, other in self._waiting.items() if key[0] != hint.topic}
+        self._waiting[hint.topic, hint.id] = hint
         self._more.set()
 
     def end(self, failure: Exception | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 FENCES = 1_000_000
-"""Fences of one run that fit into an epoch of the database: one for each claim, and each time a lease is taken away."""
+"""Fences of one run that an epoch has at least: one for each claim, and each time a lease is taken away."""
 
 
 class RunState(StrEnum):

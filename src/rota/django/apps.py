@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 
@@ -25,6 +26,10 @@ class RotaConfig(AppConfig):
         preparations[f"{set_up_child.__module__}:{set_up_child.__name__}"] = None
         the_app()
         autodiscover_modules("jobs")
+        if any(it.get("BACKEND", "").startswith("rota.django.") for it in getattr(settings, "TASKS", {}).values()):
+            from rota.django import tasks  # imported late: it needs Django 6, or django-tasks
+
+            tasks.install()
         post_migrate.connect(bring_up_to_date, sender=self)
 
 

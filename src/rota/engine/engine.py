@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from operator import attrgetter
 
 import msgspec
 
@@ -15,26 +17,33 @@ from rota.config import Config
 from rota.core.alerts.notifications import JOBS, QUEUE
 from rota.core.workers.requirements import labels_of
 from rota.core.workers.worker import Queues, WorkerInfo, uneven, weights_of
+from rota.engine.idle_look import Held, IdleLook
 from rota.engine.jobs.notify import Deliveries
 from rota.engine.loop import Loop
 from rota.engine.loops.chart_recorder import ChartRecorder
 from rota.engine.loops.declare import declare_notifications, declare_quotas, declare_schedules
 from rota.engine.loops.expectation_watcher import ExpectationWatcher
 from rota.engine.loops.janitor import Janitor
-from rota.engine.loops.messenger import Messenger, is_for_messenger
-from rota.engine.loops.planner import Planner, is_for_planner
+from rota.engine.loops.messenger import Messenger
+from rota.engine.loops.planner import Planner
 from rota.engine.loops.promoter import Promoter
 from rota.engine.loops.reaper import Reaper
 from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.engine.observability.meters import Meters
+from rota.engine.observability.repeated_errors import RepeatedErrors
 from rota.engine.worker.heartbeat import HeartbeatThread
 from rota.engine.worker.lifetime import Lifetime
 from rota.engine.worker.worker import Worker
 from rota.registry.jobs import Registry
 from rota.store import Store
+from rota.store.alerts.emit_signal import MESSENGER
+from rota.store.schedules.schedule_operations import PLANNER
+from rota.store.workers.due_work import DueWork
 from rota.store.workers.replicas import CONDUCTOR
 from rota.values.names import checked_name
 from rota.version import __version__
+
+log = logging.getLogger("rota.engine")
 
 
 def worker_info(
@@ -99,6 +108,8 @@ class Engine:
         self.stop_asked = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
+        self._accepted: asyncio.Task[None] | None = None
+        self._poll = config.poll
         self._lifetime: Lifetime | None = None
         clock = store.clock
         self._promoter = Loop("promoter", Promoter(store, config.poll, meters, self._rate_opened), meters, clock)
@@ -106,15 +117,21 @@ class Engine:
         self._planner = Loop("planner", self._planning, meters, clock)
         self._conductor = Loop("conductor", ReplicaConductor(store, config.poll, meters), meters, clock)
         self._messenger = Loop("messenger", Messenger(store, config.poll, self._serve_notifications), meters, clock)
+        self._reaper = Loop("reaper", Reaper(store, config.reaper, config.heartbeat, meters), meters, clock)
+        self._watchman = Loop("watchman", ExpectationWatcher(store, config.expect), meters, clock)
         self._loops = [
             self._planner,
             self._promoter,
             self._conductor,
             self._messenger,
-            Loop("reaper", Reaper(store, config.reaper, config.heartbeat, meters), meters, clock),
+            self._reaper,
             Loop("janitor", Janitor(store, config.janitor, meters), meters, clock),
-            Loop("watchman", ExpectationWatcher(store, config.expect), meters, clock),
+            self._watchman,
         ]
+        self._looking = IdleLook(
+            store, config.poll, config.lease, self._queues, registry.schedules.providers, self._held, meters
+        )
+        self._idle_look = Loop("idle look", self._looking, meters, clock)
         self._recorder: ChartRecorder | None = None
         if simulated is None:  # charts decide nothing; in a simulation they would only cost time
             source = self.worker.info.id if self.worker else f"{socket.gethostname()}@{secrets.token_hex(6)}"
@@ -123,10 +140,32 @@ class Engine:
         self._unlisten: Callable[[], None] | None = None
 
     async def start(self) -> None:
+        """Start; in a copy of a database, as soon as somebody has accepted it: until then the process only waits."""
+        if await self._store.standing.is_held():
+            self._accepted = asyncio.create_task(self._start_when_accepted())
+            return
+        await self._declare()
+        await self._begin()
+
+    async def _start_when_accepted(self) -> None:
+        errors = RepeatedErrors(log, "waiting for the database to be accepted", self._store.clock)
+        while True:
+            try:
+                if not await self._store.standing.is_held():
+                    await self._declare()
+                    break
+            except Exception as error:
+                errors.failed(error)
+            await asyncio.sleep(self._poll.total_seconds())
+        await self._begin()
+
+    async def _declare(self) -> None:
         await self._store.save_jobs(self._registry.definitions())
         await declare_schedules(self._store, self._registry.schedules, self._registry.schedules.providers)
         await declare_quotas(self._store, self._registry.quotas)
         await declare_notifications(self._store, self._registry.notifications)
+
+    async def _begin(self) -> None:
         if self.worker:
             self._lifetime = Lifetime(self._registry, self._stop_worker)
             self.worker.use(await self._lifetime.enter())
@@ -135,6 +174,29 @@ class Engine:
         self._unlisten = self._store.listen(self._hinted)
         if self.worker:
             await self.worker.start()
+        self._idle_look.start()
+
+    def _queues(self) -> Sequence[str]:
+        return self.worker.info.queues if self.worker else ()
+
+    def _held(self) -> list[Held]:
+        """Name whoever need not step while nothing is due. The janitor and the recorder go by the clock."""
+        loops = {
+            "planner": self._planner,
+            "promoter": self._promoter,
+            "conductor": self._conductor,
+            "reaper": self._reaper,
+            "watchman": self._watchman,
+        }
+        held = [Held(loop.rest, attrgetter(name), loop.note_step) for name, loop in loops.items()]
+        held.append(Held(self._messenger.rest, self._messages_due, self._messenger.note_step))
+        if self.worker:
+            held.append(Held(self.worker.rest, self.worker.due_in))
+        return held
+
+    def _messages_due(self, work: DueWork) -> int | None:
+        """Let the messenger notice the first notification, too: rota's own queue is served from then on."""
+        return 0 if work.notifications and self._serves_notifications else work.messenger
 
     def _rate_shut(self) -> None:
         """Wake the promoter, which waits for the moment when the rate opens again."""
@@ -145,13 +207,22 @@ class Engine:
             self.worker.wake()
 
     def _hinted(self, queue: str | None) -> None:
-        """Wake the loops that a notification from the database concerns; None concerns all."""
+        """Wake the loops that a notification from the database concerns; None concerns all.
+
+        On SQLite, None comes after every commit of another process: who had nothing to do waits for the look.
+        """
+        self._idle_look.rest.shorten(self._looking.after_hints.total_seconds())
+        if queue is None:
+            self._idle_look.wake()
+            for loop in (self._promoter, self._planner, self._conductor, self._messenger):
+                loop.rest.hint()
+            return
         self._promoter.wake()
-        if is_for_planner(queue):
+        if queue == PLANNER:
             self._planner.wake()
-        if queue in (None, CONDUCTOR):
+        if queue == CONDUCTOR:
             self._conductor.wake()
-        if is_for_messenger(queue):
+        if queue == MESSENGER:
             self._messenger.wake()
 
     def _serve_notifications(self) -> None:
@@ -183,6 +254,9 @@ class Engine:
         self.stop_asked.set()
 
     async def stop(self, grace: timedelta | None = None) -> None:
+        if self._accepted and not self._accepted.done():
+            self._accepted.cancel()
+            await asyncio.wait([self._accepted])
         if self._starting:
             await self._starting
         if self.worker:
@@ -193,6 +267,7 @@ class Engine:
             await self._lifetime.leave()
         if self._unlisten:
             self._unlisten()
+        await self._idle_look.stop()
         for loop in self._loops:
             await loop.stop()
         await self._planning.close()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from datetime import timedelta
 from typing import Protocol
 
 from rota.engine.observability.meters import Meters
 from rota.engine.observability.repeated_errors import RepeatedErrors
+from rota.engine.rest import Rest
+from rota.errors import DatabaseCopied
 from rota.values.clock import Clock, HostClock
 
 log = logging.getLogger("rota.engine")
@@ -38,14 +39,18 @@ class Loop:
         self._meters = meters or Meters()
         self._clock = clock or HostClock()
         self._errors = RepeatedErrors(log, name, self._clock)
-        self._wake = asyncio.Event()
+        self.rest = Rest()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"rota-{self._name}")
 
     def wake(self, _queue: str | None = None) -> None:
-        self._wake.set()
+        self.rest.wake()
+
+    def note_step(self) -> None:
+        """Note that the loop is in step with the database: it has looked, or another look found nothing for it."""
+        self._meters.last_step(self._name).set(self._clock.micros() / 1_000_000)
 
     async def stop(self) -> None:
         if self._task:
@@ -54,19 +59,19 @@ class Loop:
 
     async def _run(self) -> None:
         while True:
-            self._wake.clear()  # before the step: a wake during it must lead to another step
             rest = await self._step()
-            # Not `wait_for`: woken and cancelled in the same moment, it swallows the cancellation.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(rest.total_seconds()):
-                    await self._wake.wait()
+            await self.rest.take(rest.total_seconds())
 
     async def _step(self) -> timedelta:
         try:
             rest = await self._steppable.step()
-            self._meters.last_step(self._name).set(self._clock.micros() / 1_000_000)
+            self.note_step()
             self._errors.recovered()
             return rest
+        except DatabaseCopied:  # not an error of this loop, and logged once for the process
+            self.note_step()
+            self._steppable.on_error()
+            return _TROUBLE
         except Exception as error:
             self._errors.failed(error)
         self._meters.loop_errors(self._name).add()

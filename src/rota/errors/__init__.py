@@ -2,27 +2,28 @@
 
     RotaError
     ├── NotFound        404   exit 4     UnknownJob, UnknownRun, UnknownSchedule, UnknownWorker, NotExpected,
-    │                                    UnknownToken, UnknownQuota, UnknownQueue, UnknownNotification
+    │                                    UnknownToken, UnknownQuota, UnknownLimit, UnknownQueue, UnknownNotification,
+    │                                    UnknownAttention
     ├── Conflict        409   exit 6     AmbiguousRun, LeaseLost, RunIsFinal, RunNotFinal, NotCancellable, DuplicateRun,
     │                                    JobDisabled, NotRepeatable, NotSchedulable, DuplicateSchedule, Overlapping,
-    │                                    NotTriggered, NothingToRetry, AlreadyRetried, BulkMismatch, LimitReached,
-    │                                    QuotaExceeded, AmbiguousWorker, ChangedMeanwhile, AlreadyReported,
-    │                                    NotHandedOver, NotAsked, JobInUse, JobRefuses, RunFailed,
-    │                                    BlocksEventLoop
+    │                                    NotTriggered, NothingToRetry, AlreadyRetried, RunIsKept, BulkMismatch,
+    │                                    LimitReached, QuotaExceeded, AmbiguousWorker, ChangedMeanwhile,
+    │                                    AlreadyReported, NotHandedOver, NotAsked, JobInUse, JobRefuses, RunFailed,
+    │                                    BlocksEventLoop, KindPaused
     ├── Invalid         422   exit 2     BadPayload, BadDuration, BadTrigger, UnknownOption, UnknownStep,
     │                                    MaskedSecret, StepTwice, KeyReused, FollowingRing, OutOfRange,
     │                                    BadConfig (exit 78)
-    ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries
+    ├── Denied          403   exit 5     Forbidden, NotSignedIn, TooManyTries, TooManySessions
     └── Unavailable     503   exit 69    DeadlineExceeded, UnreadableSchedule, SchemaOutdated (exit 78),
                                          DatabaseMoved (exit 78), PromotionUnfinished (exit 78), StillRunning (exit 75),
-                                         FileReplaced
+                                         FileReplaced, DatabaseCopied
 
 Each class builds its message from facts, and adds a hint where there is something to do about it.
 """
 
 from __future__ import annotations
 
-from rota.errors.access import Forbidden, NotSignedIn, TooManyTries, UnknownToken
+from rota.errors.access import Forbidden, NotSignedIn, TooManySessions, TooManyTries, UnknownToken
 from rota.errors.families import Conflict, Denied, Invalid, NotFound, RotaError, Unavailable, did_you_mean
 from rota.errors.resources import (
     AmbiguousWorker,
@@ -32,11 +33,14 @@ from rota.errors.resources import (
     JobDisabled,
     JobInUse,
     JobRefuses,
+    KindPaused,
     NotExpected,
     NotSchedulable,
     NotTriggered,
     Overlapping,
+    UnknownAttention,
     UnknownJob,
+    UnknownLimit,
     UnknownNotification,
     UnknownQueue,
     UnknownQuota,
@@ -62,6 +66,7 @@ from rota.errors.runs import (
     QuotaExceeded,
     RunFailed,
     RunIsFinal,
+    RunIsKept,
     RunNotFinal,
     StepTwice,
     StillRunning,
@@ -73,6 +78,7 @@ from rota.errors.values import (
     BadDuration,
     BadPayload,
     BadTrigger,
+    DatabaseCopied,
     DatabaseMoved,
     DeadlineExceeded,
     FileReplaced,
@@ -96,6 +102,7 @@ __all__ = [
     "BulkMismatch",
     "ChangedMeanwhile",
     "Conflict",
+    "DatabaseCopied",
     "DatabaseMoved",
     "DeadlineExceeded",
     "Denied",
@@ -109,6 +116,7 @@ __all__ = [
     "JobInUse",
     "JobRefuses",
     "KeyReused",
+    "KindPaused",
     "LeaseLost",
     "LimitReached",
     "MaskedSecret",
@@ -129,13 +137,17 @@ __all__ = [
     "RotaError",
     "RunFailed",
     "RunIsFinal",
+    "RunIsKept",
     "RunNotFinal",
     "SchemaOutdated",
     "StepTwice",
     "StillRunning",
+    "TooManySessions",
     "TooManyTries",
     "Unavailable",
+    "UnknownAttention",
     "UnknownJob",
+    "UnknownLimit",
     "UnknownNotification",
     "UnknownOption",
     "UnknownQueue",

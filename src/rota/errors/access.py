@@ -44,3 +44,13 @@ class TooManyTries(Denied):
     def __init__(self, seconds: float) -> None:
         super().__init__("too many wrong tokens came from this address", hint=f"try again in {seconds:.0f}s")
         self.seconds = seconds
+
+
+class TooManySessions(Denied):
+    """The token has 100 open sessions."""
+
+    status, code = 429, "too-many-sessions"
+
+    def __init__(self, most: int) -> None:
+        hint = "sign out elsewhere, or give each person a token of their own; a session ends by itself after 12 hours"
+        super().__init__(f"{most} sessions of this token are open", hint=hint)

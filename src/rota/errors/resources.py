@@ -42,13 +42,20 @@ class JobRefuses(Conflict):
 
 
 class JobInUse(Conflict):
-    """A schedule or a live run uses the job."""
+    """A schedule, a live run or a pipeline uses the job."""
 
     code = "job-in-use"
 
-    def __init__(self, name: str, schedules: int, runs: int) -> None:
-        hint = "with force, its schedules are disabled and its runs cancelled"
-        super().__init__(f"job {name!r} is used by {schedules} schedules and {runs} live runs", hint=hint)
+    def __init__(self, name: str, schedules: int, runs: int, pipelines: Sequence[str] = ()) -> None:
+        hint = "--force (force=true) disables its schedules and cancels its runs"
+        part = f", and is a part of {', '.join(map(repr, pipelines[:5]))}" if pipelines else ""
+        users = [
+            f"{count} {word}{'' if count == 1 else 's'}"
+            for count, word in ((schedules, "schedule"), (runs, "live run"))
+            if count
+        ]
+        used = f"is used by {' and '.join(users)}" if users else "is used"
+        super().__init__(f"job {name!r} {used}{part}", hint=hint)
 
 
 class NotSchedulable(Conflict):
@@ -65,8 +72,10 @@ class UnknownSchedule(NotFound):
 
     code = "unknown-schedule"
 
-    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
-        hint = did_you_mean(name, list(known)) or "`rota schedule ls` lists them"
+    def __init__(
+        self, name: str, known: Iterable[str] = (), *, otherwise: str = "`rota schedule ls` lists them"
+    ) -> None:
+        hint = did_you_mean(name, list(known)) or otherwise
         super().__init__(f"no schedule is called {name!r}", hint=hint)
 
 
@@ -75,8 +84,8 @@ class DuplicateSchedule(Conflict):
 
     code = "duplicate-schedule"
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"there is a schedule {name!r} already", hint="edit it, or take another name")
+    def __init__(self, name: str, *, hint: str = "edit it, or take another name") -> None:
+        super().__init__(f"there is a schedule {name!r} already", hint=hint)
 
 
 class Overlapping(Conflict):
@@ -156,7 +165,7 @@ class UnknownQueue(NotFound):
 
     def __init__(self, queue: str, known: Iterable[str]) -> None:
         hint = did_you_mean(queue, known) or "`rota queue list` lists queues"
-        super().__init__(f"there is no queue {queue!r:.80}", hint=f"{hint}; with force, one that is to come")
+        super().__init__(f"there is no queue {queue!r:.80}", hint=f"{hint}; --force (force=true) for a new one")
 
 
 class UnknownQuota(NotFound):
@@ -167,6 +176,35 @@ class UnknownQuota(NotFound):
     def __init__(self, kind: str, id: str | None) -> None:
         of = f"each {kind!r}" if id is None else f"{kind}/{id}"
         super().__init__(f"no quota is set for {of}", hint="rota quota ls")
+
+
+class UnknownAttention(NotFound):
+    """Nothing of this kind needs attention."""
+
+    code = "unknown-attention"
+
+    def __init__(self, kind: str, subject: str | None) -> None:
+        of = f" of {subject!r}" if subject else ""
+        super().__init__(f"{kind!r}{of} does not need attention", hint="rota attention")
+
+
+class KindPaused(Conflict):
+    """The scope is paused by the quota of its kind, and cannot be resumed alone."""
+
+    code = "kind-paused"
+
+    def __init__(self, kind: str, scope: str) -> None:
+        hint = f"set or delete the quota of the kind: rota quota update {kind}, rota quota delete {kind}"
+        super().__init__(f"{scope} is paused with all scopes of kind {kind!r}, by the quota of that kind", hint=hint)
+
+
+class UnknownLimit(NotFound):
+    """The job or queue has no live limit."""
+
+    code = "unknown-limit"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"{kind} {name!r} has no live limit", hint=f"rota {kind} ls")
 
 
 class UnknownNotification(NotFound):

@@ -137,6 +137,15 @@ class AlreadyRetried(Conflict):
         self.retry = retry
 
 
+class RunIsKept(Conflict):
+    """The run has ended, but something still needs it. Raised by purges only."""
+
+    code = "run-is-kept"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"kept: {reason}")
+
+
 class BulkMismatch(Conflict):
     """More runs match than the caller expected."""
 

@@ -133,6 +133,16 @@ class DatabaseMoved(Unavailable):
         super().__init__(f"this database was promoted to {place}", hint=hint)
 
 
+class DatabaseCopied(Unavailable):
+    """The database is a copy of another, and nobody has said yet that it is the original: it does nothing by itself."""
+
+    code = "database-copied"
+
+    def __init__(self) -> None:
+        hint = "`rota database accept`, if this is the original now: a restored backup, or one that was moved"
+        super().__init__("the database is a copy: nothing is planned, claimed or sent until it is accepted", hint=hint)
+
+
 class FileReplaced(Unavailable):
     """The SQLite file, or its WAL, was deleted, replaced or overwritten while it was open."""
 

@@ -140,7 +140,15 @@ Instrument = TypeVar("Instrument", bound=Counter | Gauge | Histogram)
 class Family(Generic[Instrument]):
     """Instruments of one name, one for each combination of labels."""
 
-    def __init__(self, name: str, about: str, labels: tuple[str, ...], make: Callable[[], Instrument]) -> None:
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        labels: tuple[str, ...],
+        make: Callable[[], Instrument],
+        most: int | None = MOST_SERIES,
+    ) -> None:
+        """`most`: the maximum of label combinations; None if whoever makes them limits their number."""
         for word in (name, *labels):
             if not _NAME.fullmatch(word):
                 raise ValueError(f"{word!r} cannot be the name of a metric or a label")
@@ -148,17 +156,18 @@ class Family(Generic[Instrument]):
         self.about = about
         self.labels = labels
         self._make = make
+        self._most = math.inf if most is None else most
         self._children: dict[tuple[str, ...], Instrument] = {}
         self.kind = make().kind
 
     def __call__(self, *values: str) -> Instrument:
-        """Return the instrument with these labels; beyond `MOST_SERIES`, the one that stands for all others."""
+        """Return the instrument with these labels; beyond the maximum, the one that stands for all others."""
         instrument = self._children.get(values)
         if instrument is not None:
             return instrument
         if len(values) != len(self.labels):
             raise ValueError(f"{self.name} has the labels {self.labels}, not {values}")
-        if len(self._children) >= MOST_SERIES:
+        if len(self._children) >= self._most:
             values = (OTHER,) * len(values)
         return self._children.setdefault(values, self._make())
 
@@ -180,8 +189,8 @@ class Metrics:
     def __init__(self) -> None:
         self.families: dict[str, Family[Any]] = {}
 
-    def counter(self, name: str, about: str, *labels: str) -> Family[Counter]:
-        return self._added(Family(name, about, labels, Counter))
+    def counter(self, name: str, about: str, *labels: str, most: int | None = MOST_SERIES) -> Family[Counter]:
+        return self._added(Family(name, about, labels, Counter, most))
 
     def gauge(self, name: str, about: str, *labels: str) -> Family[Gauge]:
         return self._added(Family(name, about, labels, Gauge))

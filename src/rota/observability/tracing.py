@@ -42,8 +42,21 @@ def enqueue_span(job: str) -> Iterator[None]:
     from opentelemetry.trace import SpanKind
 
     assert _tracer is not None
-    with _tracer.start_as_current_span(f"enqueue {job}", kind=SpanKind.PRODUCER, attributes=_attributes({"job": job})):
+    facts = {**_attributes({"job": job}), "messaging.operation.name": "enqueue", "messaging.operation.type": "send"}
+    with _tracer.start_as_current_span(f"enqueue {job}", kind=SpanKind.PRODUCER, attributes=facts):
         yield
+
+
+def trace_fields() -> dict[str, object]:
+    """Return the ids of the current span, for log lines; empty without one."""
+    if _tracer is None:
+        return {}
+    from opentelemetry.trace import format_span_id, format_trace_id, get_current_span
+
+    context = get_current_span().get_span_context()
+    if not context.is_valid:
+        return {}
+    return {"trace_id": format_trace_id(context.trace_id), "span_id": format_span_id(context.span_id)}
 
 
 @contextmanager
@@ -54,9 +67,10 @@ def attempt_span(job: str, traceparent: str | None, attributes: Mapping[str, obj
 
     assert _tracer is not None
     parent = TraceContextTextMapPropagator().extract({TRACEPARENT: traceparent}) if traceparent else None
-    with _tracer.start_as_current_span(
-        f"run {job}", context=parent, kind=SpanKind.CONSUMER, attributes=_attributes(attributes)
-    ):
+    facts = {**_attributes(attributes), "messaging.operation.name": "run", "messaging.operation.type": "process"}
+    for name, fact in (("messaging.message.id", "run_id"), ("messaging.destination.name", "queue")):
+        facts[name] = str(attributes[fact])
+    with _tracer.start_as_current_span(f"run {job}", context=parent, kind=SpanKind.CONSUMER, attributes=facts):
         yield
 
 

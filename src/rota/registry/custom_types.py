@@ -15,6 +15,7 @@ import msgspec
 
 from rota.errors import Invalid
 from rota.values import json
+from rota.values.json import WITHIN, first_refusal
 
 _CONSTRAINTS = ("pydantic", "pydantic_core", "annotated_types")
 """Packages whose annotations constrain values; only pydantic enforces them."""
@@ -154,9 +155,8 @@ def _validated(adapter: Any, value: Any) -> Any:
     try:
         return adapter.validate_json(msgspec.json.encode(value), strict=None)
     except errors as failure:
-        first = failure.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        place, problem = first_refusal(failure) or ("", str(failure))
+        raise ValueError(f"{place}{WITHIN}{problem}" if place else problem) from None
 
 
 def _is_pydantic(part: Any) -> bool:

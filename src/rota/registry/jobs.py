@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, NoReturn, TypedDict, assert_never
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, assert_never
 
 from rota.core.alerts.expectations import expectations_of
 from rota.core.calendar.triggers import Trigger
@@ -29,6 +29,9 @@ from rota.registry.signature import PayloadType, ResultType
 from rota.values.durations import Duration, parse_duration
 from rota.values.names import checked_name, checked_timeout
 from rota.values.sizes import Size
+
+if TYPE_CHECKING:
+    from rota.registry.hooks.enqueue_middleware import EnqueueMiddleware
 
 
 class SharedOptions(TypedDict, total=False):
@@ -207,6 +210,7 @@ class Registry:
         self.quotas: dict[str, Quota] = {}
         self.notifications = Notifications()
         self._surroundings = Middleware()
+        self.around_enqueue: EnqueueMiddleware | None = None
         self.lifespans = Lifespans()
         self.builtin: dict[str, Handler] = {}
         """Jobs of rota itself, for workers of their queue; not listed among those of the application."""
@@ -235,11 +239,12 @@ class Registry:
 
     def for_run(self, job: str, version: int) -> Handler | None:
         """Return the handler of the run's pinned version, else the next newer: newer code reads older payloads."""
-        versions = _able(self._handlers.get(job, {}))
-        if version in versions:
-            return versions[version]
+        pinned = self._handlers.get(job, {}).get(version)
+        if pinned is not None and pinned.has_code:  # mostly, and asked for every run
+            return pinned
         if job in self.builtin:
             return self.builtin[job]
+        versions = _able(self._handlers.get(job, {}))
         newer = [other for other in versions if other > version]
         return versions[min(newer)] if newer else None
 

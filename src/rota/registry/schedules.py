@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,13 @@ class DeclaredSchedule(msgspec.Struct, frozen=True):
         return fingerprint == self.fingerprint or fingerprint in _older_fingerprints(self.definition)
 
 
+_NO_DURATION = {
+    field.name: field.default
+    for field in msgspec.structs.fields(ScheduleDefinition)
+    if isinstance(field.default, timedelta)
+}
+
+
 def declared(name: str, definition: ScheduleDefinition) -> DeclaredSchedule:
     return DeclaredSchedule(name, definition, _fingerprint(definition))
 
@@ -67,15 +75,21 @@ def _fingerprint(definition: ScheduleDefinition) -> str:
 
 
 def _older_fingerprints(definition: ScheduleDefinition) -> set[str]:
-    """Return the fingerprints of programs that had modes as text, and wrote out some that are the default.
+    """Return the fingerprints of other programs that declare the same.
 
-    Those leave a mode out only if it was a literal in code, not if it came from a file or the environment.
+    Some had modes as text, and wrote out some that are the default: they leave a mode out only if it was a literal in
+    code, not if it came from a file or the environment. And what is the default is left out if it is the same object,
+    which a zero duration is from Python 3.14 on.
     """
     policies = {name: getattr(definition, name) for name in ("catch_up", "overlap", "failure")}
-    subsets = chain.from_iterable(combinations(policies, size) for size in range(1, len(policies) + 1))
+    subsets = chain.from_iterable(combinations(policies, size) for size in range(len(policies) + 1))
+    with_modes = [{name: _with_mode(policies[name]) for name in names} for names in subsets]
+    durations = {name: value for name, value in _NO_DURATION.items() if getattr(definition, name) == value}
+    written = dict.fromkeys(durations, msgspec.Raw(b'"P0D"'))
     return {
-        _fingerprint(msgspec.structs.replace(definition, **{name: _with_mode(policies[name]) for name in names}))
-        for names in subsets
+        _fingerprint(msgspec.structs.replace(definition, **modes, **zeros))
+        for modes in with_modes
+        for zeros in (durations, written)
     }
 
 

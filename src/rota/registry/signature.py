@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -51,10 +51,13 @@ class PayloadType:
 
     __slots__ = (
         "_decode",
+        "_fields",
         "_names",
+        "_pending",
         "_positional",
         "_required",
         "_rest",
+        "_shortened",
         "_struct",
         "context_kind",
         "injects",
@@ -67,6 +70,9 @@ class PayloadType:
         """Name of the context's annotation, if it has one."""
         self.injects: dict[str, type] = {}
         """Parameters that the worker fills with the state of this class."""
+        self._fields = fields
+        self._pending: Collection[str] = ()
+        self._shortened: dict[frozenset[str], PayloadType] = {}
         self._names = tuple(field.name for field in fields)
         self._positional = tuple(field.name for field in fields if field.positional)
         self._required = tuple(field.name for field in fields if field.required)
@@ -118,6 +124,24 @@ class PayloadType:
             if name not in payload:
                 raise BadPayload(step("$", name), "is missing")
         return payload
+
+    @property
+    def first(self) -> str | None:
+        """Return the first argument, if it can be given by its place."""
+        return self._positional[0] if self._positional else None
+
+    def without(self, pending: frozenset[str]) -> PayloadType:
+        """Return the payload as it is before the results of other runs fill these arguments."""
+        if not pending:
+            return self
+        shortened = self._shortened.get(pending)
+        if shortened is None:
+            fields = [field for field in self._fields if field.name not in pending]
+            shortened = PayloadType(fields, wants_context=self.wants_context, rest=self._rest)
+            shortened._pending = pending
+            shortened.context_kind, shortened.injects = self.context_kind, self.injects
+            self._shortened[pending] = shortened
+        return shortened
 
     def encode(self, arguments: dict[str, object], limits: Limits) -> str:
         """Encode arguments and validate the text, not the objects: the text is what the handler will get."""
@@ -174,6 +198,8 @@ class PayloadType:
         return name == self.wants_context or name in self.injects
 
     def _unexpected(self, name: str) -> BadPayload:
+        if name in self._pending:
+            return BadPayload(step("$", name), "is given twice: it is to be the result of another run")
         hint = "the worker passes it" if self._is_passed(name) else did_you_mean(name, self._names, few=0)
         if hint is None and (option := _ELSEWHERE.get(name, name)) in RUN_OPTIONS:
             hint = f"options of a run come before its arguments: job.options({option}=…).enqueue(…)"
@@ -197,6 +223,14 @@ class _Rest:
         except UNREADABLE as failure:
             error = unreadable(failure)
             raise BadPayload(step("$", name) + error.path[1:], error.problem) from None
+
+
+def without(schema: dict[str, Any], pending: frozenset[str]) -> dict[str, Any]:
+    """Return the stored schema of a payload before the results of other runs fill these arguments."""
+    if not pending:
+        return schema
+    required = [name for name in schema.get("required", ()) if name not in pending]
+    return {**schema, "required": required}
 
 
 def check_schema(schema: dict[str, object], text: str | bytes, limits: Limits) -> None:
@@ -334,9 +368,11 @@ class ResultType:
         try:
             return msgspec.convert(result, self._annotation, str_keys=True, dec_hook=read_custom)
         except msgspec.ValidationError as failure:
-            shown = _shown(self._annotation)
+            shown, error = _shown(self._annotation), unreadable(failure)
+            place = "" if error.path == "$" else f" at {error.path}"
             raise Invalid(
-                f"the result does not fit {shown}: {failure}", hint="`handle.wait().result` is the JSON as it is stored"
+                f"the result does not fit {shown}{place}: {error.problem}",
+                hint="`handle.wait().result` is the JSON as it is stored",
             ) from None
 
 

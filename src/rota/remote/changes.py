@@ -74,7 +74,7 @@ class RemoteHints:
                 await self._pause(_REST)
 
     async def _listen(self, subscription: Subscription) -> None:
-        latest: dict[str, Hint] = {}
+        latest: dict[str, Hint] = {}  # of each topic: the first hint of a new connection may be the last of the old one
         failing = False
         while True:
             try:

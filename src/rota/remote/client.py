@@ -6,18 +6,20 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
+from msgspec import Meta
 
 from rota.client.handle import Handle
 from rota.client.jobs.jobs import Reason
 from rota.client.own_verbs import OwnVerbs
 from rota.client.subscription import Subscription
 from rota.config import Config
-from rota.core.runs.bulk import BulkResult, SoFar
+from rota.core.runs.bulk import BulkResult, Purged, SoFar
 from rota.core.runs.options import Order
 from rota.core.runs.run import Run, RunFilter
 from rota.errors import Invalid, StillRunning, UnknownRun
@@ -30,6 +32,8 @@ from rota.remote.encode import body_of, key_of
 from rota.remote.external.external import RemoteExternal
 from rota.remote.jobs.data_jobs import RemoteDataJobs
 from rota.remote.limits.quotas import RemoteQuotas
+from rota.remote.monitoring.attention import RemoteAttention
+from rota.remote.monitoring.database import RemoteDatabase
 from rota.remote.monitoring.error_groups import RemoteErrorGroups
 from rota.remote.monitoring.monitoring import RemoteMonitoring
 from rota.remote.problems import Problem, ServerTrouble, raised
@@ -37,7 +41,7 @@ from rota.remote.schedules.schedules import RemoteSchedules
 from rota.remote.transport import Transport, once, path_of
 from rota.remote.verbs import Remote, local
 from rota.remote.workers.workers import RemoteWorkers
-from rota.values.durations import Duration, parse_duration
+from rota.values.durations import Duration, format_duration, parse_duration
 from rota.values.json import Limits
 from rota.verbs.spread import spread
 
@@ -53,11 +57,14 @@ class _Enqueued(msgspec.Struct):
     created: list[bool]
 
 
+R = TypeVar("R", bound=BulkResult)
+
+
 class _Part(msgspec.Struct):
     """One line of a bulk command's response: its progress, its result, or a problem."""
 
     progress: BulkResult | None = None
-    result: BulkResult | None = None
+    result: msgspec.Raw = msgspec.Raw()
     code: str | None = None
 
 
@@ -77,12 +84,14 @@ class RemoteClient(Remote, OwnVerbs):
         self.workers = RemoteWorkers(self._transport)
         self.tokens = RemoteTokens(self._transport)
         self.monitoring = RemoteMonitoring(self._transport)
+        self.attention = RemoteAttention(self._transport)
         self.quotas = RemoteQuotas(self._transport)
         self.external = RemoteExternal(self._transport)
         self.expectations = RemoteExpectations(self._transport)
         self.notifications = RemoteNotifications(self._transport)
         self.data_jobs = RemoteDataJobs(self._transport)
         self.error_groups = RemoteErrorGroups(self._transport)
+        self.database = RemoteDatabase(self._transport)
 
     def __repr__(self) -> str:
         return f"RemoteClient({self._transport.url!r})"
@@ -181,7 +190,7 @@ class RemoteClient(Remote, OwnVerbs):
         """Cancel all matching runs that are not final. If more than `expected` match, raise `BulkMismatch` and change
         nothing."""
         body = {"action": "cancel", "reason": reason, "expected": expected, "everything": everything}
-        return await self._send_bulk(run_filter, body, progress)
+        return await self._send_bulk(run_filter, body, progress, BulkResult)
 
     async def retry_many(
         self,
@@ -194,22 +203,44 @@ class RemoteClient(Remote, OwnVerbs):
     ) -> BulkResult:
         """Retry all matching runs that did not succeed (unless the filter names states) and have not been retried
         since."""
-        return await self._send_bulk(
-            run_filter, {"action": "retry", "expected": expected, "everything": everything}, progress
-        )
+        body = {"action": "retry", "expected": expected, "everything": everything}
+        return await self._send_bulk(run_filter, body, progress, BulkResult)
 
-    async def _send_bulk(self, run_filter: RunFilter, body: Mapping[str, Any], progress: SoFar | None) -> BulkResult:
+    async def purge(
+        self,
+        run_filter: RunFilter,
+        *,
+        older_than: Annotated[Duration | None, Meta(description="Only runs that ended longer ago")] = None,
+        dry_run: bool = False,
+        actor: str | None = None,
+        expected: int | None = None,
+        everything: bool = False,
+        progress: SoFar | None = None,
+    ) -> Purged:
+        """Delete all matching runs that have ended and that nothing needs, whatever their job's retention."""
+        age = format_duration(older_than) if isinstance(older_than, timedelta) else older_than
+        body = {"older_than": age, "dry_run": dry_run, "expected": expected, "everything": everything}
+        return await self._send_bulk(run_filter, body, progress, Purged, "runs:purge")
+
+    async def _send_bulk(
+        self,
+        run_filter: RunFilter,
+        body: Mapping[str, Any],
+        progress: SoFar | None,
+        answers: type[R],
+        path: str = "runs:bulk",
+    ) -> R:
         """Stream a bulk command's progress line by line, so that it may take longer than one request's timeout."""
         request = {**body, "filter": spread(run_filter)}
-        async with self._transport.stream("POST", path_of("runs:bulk"), body=request, accept=_LINES) as lines:
+        async with self._transport.stream("POST", path_of(path), body=request, accept=_LINES) as lines:
             async for line in lines:
                 part = read(line, _Part) if line else _Part()
                 if part.code is not None:
                     raise raised(read(line, Problem))
                 if part.progress is not None and progress is not None:
                     progress(part.progress)
-                if part.result is not None:
-                    return part.result
+                if result := bytes(part.result):
+                    return read(result, answers)
         raise ServerTrouble("the connection to the server was lost", hint="repeat the command: nothing is done twice")
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:

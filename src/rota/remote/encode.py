@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -54,6 +53,8 @@ def _option(name: str, value: Any) -> Any:
             return _backoff(value)
         case "after":
             return [_dependency(parent) for parent in value] if isinstance(value, list | tuple) else value
+        case "inputs" if isinstance(value, Mapping):
+            return {argument: _source(source) for argument, source in value.items()}
         case _:
             return value
 
@@ -99,9 +100,9 @@ def _dependency(parent: Any) -> Any:
             return _id(parent)
 
 
+def _source(source: Any) -> Any:
+    return [_source(item) for item in source] if isinstance(source, list | tuple) else _id(source)
+
+
 def _id(run: Any) -> Any:
     return getattr(run, "id", run)
-
-
-def cursor_of_name(name: str | None) -> str | None:
-    return None if name is None else base64.urlsafe_b64encode(name.encode()).rstrip(b"=").decode()

@@ -66,6 +66,8 @@ def raised(problem: Problem, headers: Mapping[str, str] | None = None) -> RotaEr
         facts |= {"path": _path(problem.pointer), "problem": problem.detail}
     if isinstance(error, OutOfRange | UnknownOption):
         facts["path"] = None if problem.pointer is None else _path(problem.pointer)
+    if isinstance(error, UnknownOption):  # its name is in the message; the pointer leads to one that the body has
+        facts["option"] = (problem.pointer or "").rpartition("/")[2]
     if isinstance(error, BadTrigger):
         facts["field"] = problem.field
     if isinstance(error, TooManyTries):

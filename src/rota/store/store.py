@@ -11,12 +11,22 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Pause, Queue
 from rota.core.jobs.status import JobFacts
 from rota.core.jobs.unique import KeyHold
-from rota.core.monitoring.gauges import Gauges
+from rota.core.monitoring.counters import Gauges
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.claim import Claim, ClaimRequest, LimitedRequest, OrderedRequest, RestrictedRequest
 from rota.core.runs.dependencies import is_whole
 from rota.core.runs.outcome import Report
-from rota.core.runs.run import Attempt, Enqueued, EnqueuedRun, NewRun, Run, RunFilter, enqueued_as, with_steps
+from rota.core.runs.run import (
+    Attempt,
+    Enqueued,
+    EnqueuedRun,
+    NewRun,
+    Run,
+    RunFilter,
+    enqueued_as,
+    models_of,
+    with_steps,
+)
 from rota.core.workers.requirements import Requirements
 from rota.core.workers.worker import WorkerInfo
 from rota.store.access.tokens import TokenStore
@@ -24,7 +34,7 @@ from rota.store.alerts import expectations
 from rota.store.alerts.expectation_operations import ExpectationStore
 from rota.store.alerts.notifications import NotificationStore
 from rota.store.alerts.signals import SignalStore
-from rota.store.databases.database import AlreadyThere, Database, Hint, Row, Tx
+from rota.store.databases.database import AlreadyThere, Database, Hint, LiveLimits, Row, Tx
 from rota.store.external.external import Assigned, ExternalStore, assigned
 from rota.store.janitor import Upkeep
 from rota.store.jobs import cancel_job, jobs, pipeline_claims, pipeline_stages
@@ -34,8 +44,11 @@ from rota.store.jobs.executions import ExecutionStore
 from rota.store.jobs.job_views import JobViewStore, queue_view
 from rota.store.jobs.jobs import Declared
 from rota.store.ledger import audit, occurrences
+from rota.store.ledger.database_state import StandingStore
+from rota.store.ledger.family import FamilyStore
 from rota.store.ledger.ledger_operations import LedgerStore
 from rota.store.limits import admit, rates, strays
+from rota.store.limits.live import LiveLimitStore
 from rota.store.limits.quotas import QuotaStore
 from rota.store.limits.slots import LimitedClaims
 from rota.store.monitoring import gauges
@@ -48,27 +61,21 @@ from rota.store.progress.notes import NoteStore
 from rota.store.runs import cancel, enqueue, read, report, waits
 from rota.store.runs.bulk import BulkStore
 from rota.store.runs.dependencies import DependencyStore
-from rota.store.runs.enqueue import RetryFacts
+from rota.store.runs.read import RetryFacts
 from rota.store.runs.report import Reaped, Reported
 from rota.store.runs.search import Searching
 from rota.store.schedules.schedule_operations import ScheduleStore
 from rota.store.schema import migrate
-from rota.store.workers import requirements, restrict
+from rota.store.workers import heartbeat, requirements, restrict
 from rota.store.workers.claims import OrderedClaims
+from rota.store.workers.due_work import DueWorkStore
+from rota.store.workers.heartbeat import Extended
 from rota.store.workers.replica_parents import ReplicaStore
 from rota.store.workers.requirements import RestrictedClaims
-from rota.store.workers.workers import WorkerStore, save_worker
+from rota.store.workers.workers import WorkerStore
 from rota.values.actor import is_policy
 from rota.values.clock import RunIds, compare, id_clock
 from rota.values.scope import GLOBAL, Scope
-
-
-class Extended(msgspec.Struct, frozen=True):
-    """Result of a heartbeat: leases that are gone, runs asked to stop, and what operators ask of the worker."""
-
-    lost: set[str]
-    cancelling: set[str]
-    asked: str | None = None
 
 
 class Promoted(msgspec.Struct, frozen=True):
@@ -95,14 +102,17 @@ class Store:
         self.searching = Searching(database)
         self.error_groups = ErrorGroupStore(database)
         self.dependencies = DependencyStore(database)
+        self.families = FamilyStore(database)
         self.watch = Watch(database)
         self.workers = WorkerStore(database)
         self.prune = Upkeep(database).prune
         self.tokens = TokenStore(database)
         self.quotas = QuotaStore(database)
+        self.live_limits = LiveLimitStore(self.quotas)
         self.external = ExternalStore(database)
         self.events = audit.EventStore(database)
         self.conducts = ReplicaStore(database, new_id)
+        self.due_work = DueWorkStore(database)
         self.expectations = ExpectationStore(database)
         self.signals = SignalStore(database, new_id)
         self.notifications = NotificationStore(database)
@@ -110,6 +120,7 @@ class Store:
         self.job_views = JobViewStore(database)
         self.executions = ExecutionStore(database)
         self.monitoring = MonitoringStore(database)
+        self.standing = StandingStore(database)
         self._looked_to = strays.START
         self._emptied = strays.ShutLimits()
 
@@ -145,21 +156,29 @@ class Store:
 
     async def enqueue(self, runs: Sequence[NewRun]) -> list[Enqueued]:
         """Enqueue runs, in the order given. Repeated with the same ids, after a lost answer, it gives the first one."""
-        scoped = {run.scope_kind for run in runs} - {GLOBAL.kind}
-        quotas = bool(scoped) and await self.quotas.exist()
+        models = models_of(runs)
+        scoped = {run.scope_kind for run in models} - {GLOBAL.kind}
+        quotas = (bool(scoped) or self.quotas.live) and await self.quotas.concern(scoped=bool(scoped))
         try:
             # A plain run takes no lock but that of its new rows: without a transaction around it, two round trips are
             # saved.
-            if not quotas and not [run for run in runs if run.is_special]:
+            if not quotas and not [run for run in models if run.is_special]:
                 return await self.database.alone(lambda tx: enqueue.enqueue_plain(tx, runs))
             return await self.database.transact(lambda tx: enqueue.enqueue(tx, runs, quotas=quotas))
         # The ids were sent before, and the answer got lost. In a transaction of its own: the failed one is undone.
         except AlreadyThere:
-            return await self.database.transact(partial(enqueue.enqueue_again, runs=runs, quotas=quotas))
+            return await self.database.transact(partial(enqueue.enqueue_again, runs=runs))
+        except LiveLimits:  # nothing was enqueued
+            self.quotas.live = True
+            return await self.enqueue(runs)
 
     async def retry_facts(self, part: str, within: Scope | None = None) -> RetryFacts:
         """Read what a retry of a run is made of."""
-        return await self.database.read(lambda tx: enqueue.retry_facts(tx, part, within))
+        return await self.database.read(lambda tx: read.retry_facts(tx, part, within))
+
+    async def retry_facts_of(self, run_ids: Sequence[str], within: Scope | None = None) -> dict[str, RetryFacts]:
+        """Read the parts of the retries of runs, in one transaction."""
+        return await self.database.read(lambda tx: read.retry_facts_of(tx, run_ids, within))
 
     async def facts_of_newest(
         self, job: str, request: KeyHold | None = None, within: Scope | None = None
@@ -196,7 +215,7 @@ class Store:
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim runs. Not repeated by itself: a claim that nobody knows of would keep its runs until its leases end."""
-        return await self.database.transact(lambda tx: pipeline_claims.claim(tx, request), repeatable=False)
+        return await self.database.transact(lambda tx: pipeline_claims.claim(tx, request), repeatable=False, acts=True)
 
     async def claim_in_order(self, request: OrderedRequest) -> OrderedClaims:
         """Claim the first runs of whatever kind. Not repeated by itself either."""
@@ -204,7 +223,7 @@ class Store:
         async def body(tx: Tx) -> OrderedClaims:
             return await pipeline_claims.claim_in_order(tx, request, self.clock.monotonic)
 
-        result = await self.database.transact(body, repeatable=False)
+        result = await self.database.transact(body, repeatable=False, acts=True)
         self._emptied.add(result.emptied)
         return result
 
@@ -215,46 +234,40 @@ class Store:
             answer = await pipeline_claims.claim_in_order(tx, request, self.clock.monotonic)
             return answer, await assigned(tx, [*answer.others, *answer.plain])
 
-        result = await self.database.transact(body, repeatable=False)
+        result = await self.database.transact(body, repeatable=False, acts=True)
         self._emptied.add(result[0].emptied)
         return result
 
     async def claim_limited(self, request: LimitedRequest) -> LimitedClaims:
         """Claim runs under limits, as far as these have free slots. Not repeated by itself either."""
-        result = await self.database.transact(lambda tx: pipeline_claims.claim_limited(tx, request), repeatable=False)
+        result = await self.database.transact(
+            lambda tx: pipeline_claims.claim_limited(tx, request), repeatable=False, acts=True
+        )
         self._emptied.add(result.emptied)
         return result
 
     async def claim_restricted(self, request: RestrictedRequest) -> RestrictedClaims:
         """Claim runs for workers of this kind, and replicas. Not repeated by itself either."""
-        return await self.database.transact(lambda tx: pipeline_claims.claim_restricted(tx, request), repeatable=False)
+        return await self.database.transact(
+            lambda tx: pipeline_claims.claim_restricted(tx, request), repeatable=False, acts=True
+        )
 
     async def known_requirements(self) -> dict[str, Requirements]:
         return await self.database.glance(requirements.known)
 
     async def report(self, reports: Sequence[Report]) -> Reported:
-        return await self.database.transact(lambda tx: report.report(tx, reports))
+        reported = await self.database.transact(lambda tx: report.report(tx, reports))
+        if reported.refused:
+            await self.standing.note_lost([(stale.run_id, stale.fence) for stale in reported.refused])
+        return reported
 
     async def extend(self, worker: WorkerInfo, held: Sequence[tuple[str, int]], lease: int) -> Extended:
         """Renew all of a worker's leases and its own sign of life."""
-
-        async def body(tx: Tx) -> Extended:
-            command = await save_worker(tx, worker)
-            if not held:
-                return Extended(set(), set(), command)
-            # By id and fence: a lease that somebody else got after this one expired must not be renewed by its former
-            # holder.
-            renewed = {str(id): bool(cancelling) for id, cancelling in await tx.fetch("extend", held, lease=lease)}
-            missing = [(id, fence) for id, fence in held if id not in renewed]
-            # A lease skipped because a completion holds its row is not lost.
-            alive = {str(id) for (id,) in await tx.fetch("still_leased", missing)} if missing else set()
-            return Extended(
-                {id for id, _ in missing if id not in alive},
-                {id for id, cancelling in renewed.items() if cancelling},
-                command,
-            )
-
-        return await self.database.transact(body)
+        standing = self.database.standing
+        extended = await self.database.transact(lambda tx: heartbeat.extend(tx, worker, held, lease, standing))
+        if extended.lost:
+            await self.standing.note_lost([lease for lease in held if lease[0] in extended.lost])
+        return extended
 
     async def leases_of(self, worker_id: str) -> list[tuple[str, int]]:
         async def body(tx: Tx) -> list[tuple[str, int]]:
@@ -275,7 +288,7 @@ class Store:
         await self.database.transact(lambda tx: tx.fetch("worker_gone", id=worker_id))
 
     async def reap(self, limit: int) -> Reaped:
-        return await self.database.transact(lambda tx: report.reap(tx, limit))
+        return await self.database.transact(lambda tx: report.reap(tx, limit), acts=True)
 
     async def tidy(self) -> None:
         """Limits shut though a slot is free, runs that wait for what has ended: seldom there are any."""
@@ -286,7 +299,7 @@ class Store:
         self._looked_to = sweep.looked_to
         if sweep:
             await self.database.transact(lambda tx: strays.tidy(tx, sweep))
-        await self.quotas.settle_changed()
+        await self.live_limits.end_expired(await self.quotas.settle_changed())
 
     async def promote(self, limit: int) -> Promoted:
         """Runs whose time has come may be claimed, and those under a rate that has a place again."""
@@ -299,8 +312,8 @@ class Store:
         next_in, needed, opens_in = await self.database.read(look)
         due, opens = (delay is not None and delay <= 0 for delay in (next_in, opens_in))
         promote = partial(waits.promote, limit=limit, needed=bool(needed))
-        count = await self.database.transact(promote) if due else 0
-        opened = await self.database.transact(lambda tx: rates.open_due(tx, limit)) if opens else False
+        count = await self.database.transact(promote, acts=True) if due else 0
+        opened = await self.database.transact(lambda tx: rates.open_due(tx, limit), acts=True) if opens else False
         if due or opens:
             next_in, _, opens_in = await self.database.read(look)
         upcoming = min((delay for delay in (next_in, opens_in) if delay is not None), default=None)

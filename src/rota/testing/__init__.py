@@ -10,8 +10,9 @@ assert_fires                            when does a trigger fire? without a data
 Names are imported at their first use, so that the pytest plugin beside them costs nothing if it is not used.
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from rota.late import late_name
 
 if TYPE_CHECKING:
     from rota.testing.assertions.enqueued import assert_enqueued, assert_not_enqueued
@@ -49,14 +50,10 @@ _HOMES = {
     "rota.testing.harness.harness": ("Harness",),
     "rota.testing.inline_mode.inline": ("InlineRun", "Inlined", "inline"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'rota.testing' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_HOME_OF[name]), name)
-    return value
+    return late_name(globals(), _HOMES, name)
 
 
 def __dir__() -> list[str]:

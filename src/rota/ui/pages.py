@@ -7,6 +7,7 @@ from html import escape
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
+from starlette.types import Receive, Scope, Send
 
 from rota.api.operations.response import at
 from rota.ui.files import Asset, assets, page_source
@@ -29,12 +30,23 @@ _NOT_BUILT = """<!doctype html>
 
 
 async def page(request: Request) -> Response:
+    return _page(200)
+
+
+async def missing(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer an address where nothing is: with the page, which says so, if a browser asks; else as the API does."""
+    request = Request(scope, receive, send)
+    if request.method not in ("GET", "HEAD") or "text/html" not in request.headers.get("accept", ""):
+        raise HTTPException(404)
+    await _page(404)(scope, receive, send)
+
+
+def _page(status: int) -> Response:
     source = page_source()
     if source is None:
         return HTMLResponse(_NOT_BUILT, 503)
-    return HTMLResponse(
-        source.replace(_BASE, f'<base href="{escape(at("/"))}" />'), headers={"content-security-policy": _POLICY}
-    )
+    content = source.replace(_BASE, f'<base href="{escape(at("/"))}" />')
+    return HTMLResponse(content, status, headers={"content-security-policy": _POLICY})
 
 
 async def asset(request: Request) -> Response:

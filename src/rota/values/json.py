@@ -47,6 +47,8 @@ _from_json = msgspec.json.Decoder().decode
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 _UNWRITABLE = (*UNREADABLE, TypeError, ValueError, OverflowError)
 
+WITHIN = "\x1f"
+"""Separates the place of a problem from the problem, in what a hook of msgspec raises."""
 _PLACED = re.compile(r"(.*?)(?: - at (?:`key` in )?`(\$.*)`)?", re.DOTALL)
 _FIELD = re.compile(r"Object (missing|contains unknown) (?:required )?field `(.*)`", re.DOTALL)
 _SQUARE = bytes.maketrans(b"{}", b"[]")
@@ -95,11 +97,27 @@ def unreadable(failure: Exception, known: Iterable[str] = ()) -> BadPayload:
         return BadPayload("$", f"is not JSON: {failure}")
     placed = _PLACED.fullmatch(str(failure))
     problem, path = (placed[1], placed[2] or "$") if placed else (str(failure), "$")
+    inner, separator, rest = problem.partition(WITHIN)
+    if separator:  # a place inside of a value that msgspec does not know
+        problem, path = rest, path + inner
     if not (field := _FIELD.fullmatch(problem)):
         return BadPayload(path, _shortened(problem[:1].lower() + problem[1:], 300))
     if field[1] == "missing":
         return BadPayload(step(path, field[2]), "is missing")
     return BadPayload(step(path, field[2]), "is unexpected", hint=did_you_mean(field[2], known if path == "$" else ()))
+
+
+def first_refusal(failure: Exception) -> tuple[str, str] | None:
+    """Return where in the value pydantic found the first problem (`.lines[0].quantity`), and which; None if the failure
+    is not pydantic's."""
+    if type(failure).__module__.partition(".")[0] != "pydantic_core" or not hasattr(failure, "errors"):
+        return None
+    first = failure.errors(include_url=False, include_input=False)[0]
+    path = "$"
+    for key in first["loc"]:
+        path = step(path, key)
+    problem = str(first["msg"])
+    return path[1:], problem[:1].lower() + problem[1:]
 
 
 def step(path: str, key: str | int) -> str:
@@ -125,7 +143,8 @@ def _check_size(raw: bytes, limits: Limits) -> None:
 
 
 def _is_doubtful(raw: bytes, limits: Limits) -> bool:
-    return b"\\u0000" in raw or _is_too_deep(raw, limits.max_depth)
+    # A short text has not so many brackets: most payloads are short.
+    return b"\\u0000" in raw or (len(raw) > limits.max_depth and _is_too_deep(raw, limits.max_depth))
 
 
 def _is_too_deep(raw: bytes, max_depth: int) -> bool:
@@ -178,6 +197,8 @@ def _inspect_leaf(value: object, path: str, room: int) -> None:
         hint = "pass plain values, dataclasses, msgspec structs or pydantic models; app.payload_type(…) adds a type"
         raise BadPayload(path, problem, hint=hint) from None
     except _UNWRITABLE as failure:
+        if (refusal := first_refusal(failure)) is not None:
+            raise BadPayload(path + refusal[0], refusal[1]) from None
         raise BadPayload(path, f"cannot be stored as JSON: {failure}") from None
     if type(plain) is not type(value):
         _inspect(plain, path, room)

@@ -20,7 +20,9 @@ ATTEMPT: dict[str, Any] = {
 }  # fmt: skip
 ERROR_GROUPS: dict[str, Any] = {
     "items": [{
-        "fingerprint": "4a193dde06e0", "job": "crawl", "type": "Timeout", "message": "no answer after 30s", "count": 17,
+        "fingerprint": "4a193dde06e0", "job": "crawl", "job_count": 1,
+        "parts": [{"job": "crawl", "fingerprint": "4a193dde06e0", "count": 17}],
+        "type": "Timeout", "message": "no answer after 30s", "count": 17,
         "first_at": _AT, "last_at": _AT, "last_run_id": RUN["id"], "states": {"failed": 15, "timed_out": 2},
         "histogram": [0] * 22 + [5, 12],
     }],
@@ -33,7 +35,7 @@ EVENT: dict[str, Any] = {
     "fence": 1, "actor": "web-1@5be1c0ffee00", "details": {},
 }  # fmt: skip
 LOG_LINE: dict[str, Any] = {
-    "at": _AT, "level": "info", "logger": "crawler", "text": "page 3 of 9", "attempt": 1, "fence": 1, "cursor": "1:1:0",
+    "at": _AT, "level": "info", "logger": "crawler", "text": "page 3 of 9", "attempt": 1, "fence": 1, "cursor": "1.17",
 }  # fmt: skip
 EXPLANATION: dict[str, Any] = {
     "verdict": "queued", "words": ["It may be claimed since 12s, and no worker serves queue 'mail'."],
@@ -42,7 +44,11 @@ EXPLANATION: dict[str, Any] = {
 JOB_STATUS: dict[str, Any] = {
     "job": "crawl", "state": "scheduled", "running": 0, "waiting": 1, "last_run_at": _AT, "next_at": _AT,
     "paused_at": None, "paused_by": None, "pause_reason": None, "cancelled_at": None, "cancelled_by": None,
-    "cancel_reason": None,
+    "cancel_reason": None, "live_limit": None,
+}  # fmt: skip
+LIVE_LIMIT: dict[str, Any] = {
+    "max_concurrency": None, "rate": "5/1s", "since": _AT, "by": "token:ada", "reason": "after the outage",
+    "until": "2026-01-31T10:00:00Z",
 }  # fmt: skip
 CANCELLED_STATUS: dict[str, Any] = {
     **JOB_STATUS, "state": "cancelled", "waiting": 0, "next_at": None, "cancelled_at": _AT, "cancelled_by": "ada",
@@ -67,9 +73,20 @@ SCHEDULE: dict[str, Any] = {
     "definition": {"job": "crawl", "every": "30m", "payload": {"url": "https://example.com"}}, "last": None,
 }  # fmt: skip
 FIRE: dict[str, Any] = {"plan_time": _AT, "local": "2026-01-31T09:00:00+01:00", "eligible_at": _AT, "marks": []}
+SIMULATION: dict[str, Any] = {
+    "from_at": _AT, "until_at": "2026-02-01T08:00:00Z", "counts": {"run": 48}, "unlisted": 47,
+    "fires": [{**FIRE, "schedule": "news", "zone": "Europe/Berlin"}],
+    "schedules": [
+        {"kind": "change", "name": "news", "changes": [{"key": "every", "before": "1h", "after": "30m"}],
+         "rule": "every 30 minutes", "durations": "median of the last 20 runs, 4.2s", "problems": [], "warnings": []},
+    ],
+    "events": [{"kind": "run", "plan_time": _AT, "schedule": "news", "started_at": _AT,
+                "finished_at": "2026-01-31T08:00:04Z", "attempt": 1}],
+}  # fmt: skip
 OCCURRENCE: dict[str, Any] = {"kind": "ran", "plan_time": _AT, "run_id": RUN["id"], "state": "succeeded"}
 QUEUE: dict[str, Any] = {
     "queue": "mail", "running": 2, "queued": 17, "scheduled": 4, "paused": None, "oldest_at": _AT,
+    "live_limit": None,
 }  # fmt: skip
 WORKER: dict[str, Any] = {
     "id": "web-1@5be1c0ffee00", "name": "web-1", "host": "web-1", "pid": 17, "version": "0.1.0", "state": "working",
@@ -83,11 +100,27 @@ TOKEN: dict[str, Any] = {
 IDENTITY: dict[str, Any] = {"actor": "token:ci", "role": "enqueue", "scope": None}
 RELATED: dict[str, Any] = {
     "id": RUN["id"], "job": "extract", "state": "succeeded", "result": {"rows": 25}, "on": "success",
-    "otherwise": "skip",
+    "otherwise": "skip", "inputs": ["pages"],
+}  # fmt: skip
+FAMILY: dict[str, Any] = {
+    "items": [{
+        "id": RUN["id"], "job": "extract", "state": "succeeded", "queue": "default",
+        "scope": {"kind": "global", "id": "global"}, "schedule": None, "attempt": 1, "worker_id": "web-1@5be1c0ffee00",
+        "created_at": _AT, "run_at": _AT, "started_at": _AT, "finished_at": _AT, "percentage": None, "more": False,
+    }],
+    "links": [{"from": RUN["id"], "to": "019c1a2b-7d1e-7c3a-9f00-5d1f3c2b1a01", "kind": "dependency", "on": "success"}],
+    "truncated": False,
 }  # fmt: skip
 REPLICA: dict[str, Any] = {
     "run_id": RUN["id"], "worker": "gpu-1", "state": "succeeded", "attempt": 1, "error": None, "result": 7,
     "finished_at": _AT, "bound": False, "cleared": False,
+}  # fmt: skip
+STANDING: dict[str, Any] = {
+    "kind": "postgres", "epoch": 3, "held": False, "since": _AT, "accepted_at": _AT, "accepted_by": "cli:ada",
+}  # fmt: skip
+CHECK: dict[str, Any] = {
+    "name": "disk", "level": "warning", "words": "4.2 GB in the file, 12 MB in its WAL, 301 MB of disk space free",
+    "hint": "free disk space: without it nothing can be enqueued, claimed or reported", "facts": {"room": 315621376},
 }  # fmt: skip
 QUOTA: dict[str, Any] = {
     "kind": "tenant", "id": "42", "max_concurrency": 5, "max_queued": 100, "rate": "1000/1h", "owner": "token:ada",
@@ -112,6 +145,11 @@ ASSIGNMENT: dict[str, Any] = {
 }  # fmt: skip
 
 
+ATTENTION: dict[str, Any] = {
+    "kind": "queue_unserved", "subject": "mail", "severity": "problem", "scope": None, "since": _AT,
+    "text": "no live worker takes from queue mail, where 17 runs wait", "hint": "rota worker MODULE:APP --queues mail",
+    "action": None, "weight": 17, "snoozed_until": None, "snoozed_by": None, "snooze_reason": None,
+}  # fmt: skip
 OVERVIEW: dict[str, Any] = {
     "at": _AT,
     "live": {"running": 3, "cancelling": 0, "queued": 17, "scheduled": 4, "waiting": 1, "oldest_queued_at": _AT,
@@ -120,12 +158,7 @@ OVERVIEW: dict[str, Any] = {
     "last_day": {"runs": {"failed": 12, "skipped": 3, "succeeded": 4_821}, "success_rate": 0.9975},
     "workers": {"alive": 2, "stale": 1, "slots": 20, "busy": 3},
     "schedules": {"active": 9, "paused": 1, "job_paused": 0, "disabled": 0, "ended": 2},
-    "attention": [
-        {"kind": "queue_unserved", "subject": "mail", "since": _AT,
-         "text": "no live worker takes from queue mail, where 17 runs wait",
-         "hint": "rota worker MODULE:APP --queues mail"},
-    ],
-    "attention_count": 1,
+    "attention": [ATTENTION], "attention_count": 1, "attention_counts": {"queue_unserved": 1}, "snoozed": 0,
     "next_fires": [
         {"schedule": "nightly", "job": "cleanup", "at": "2026-01-31T09:00:00Z", "zone": "Europe/Berlin",
          "rule": "every day at 10:00, Europe/Berlin"},
@@ -140,12 +173,24 @@ SERIES: dict[str, Any] = {
 }  # fmt: skip
 TIMELINE: dict[str, Any] = {
     "from": "2026-01-31T07:00:00Z", "to": "2026-01-31T09:00:00Z", "by": "schedule", "truncated": False,
+    "complete_from": None,
     "lanes": [
         {"name": "nightly", "overlaps": False, "coming": ["2026-01-31T09:00:00Z"],
+         "gaps": [{"kind": "skipped", "from": _AT, "to": _AT, "count": 1, "reason": "the previous run was still active",
+                   "run_id": None}],
          "attempts": [
              {"run_id": "019c1a2b-7d1e-7c3a-9f00-5d1f3c2b1a00", "no": 1, "job": "cleanup", "state": "succeeded",
               "worker_id": "web-1@5be1c0ffee00", "started_at": _AT, "ended_at": "2026-01-31T08:00:03Z"},
          ]},
+    ],
+}  # fmt: skip
+UPCOMING: dict[str, Any] = {
+    "from": _AT, "to": "2026-01-31T09:00:00Z", "total": 61, "truncated": False,
+    "items": [
+        {"at": "2026-01-31T08:00:40Z", "job": "crawl", "queue": "default", "schedule": None, "run_id": RUN["id"],
+         "attempt": 2, "rule": None, "zone": None, "scopes": 1, "more": 0},
+        {"at": "2026-01-31T08:01:00Z", "job": "poll", "queue": None, "schedule": "poll-feeds", "run_id": None,
+         "attempt": 0, "rule": "every minute", "zone": "UTC", "scopes": 1, "more": 59},
     ],
 }  # fmt: skip
 EXECUTION: dict[str, Any] = {
@@ -168,18 +213,14 @@ OF_SHAPES: dict[str, dict[str, Any]] = {
     "Executions": {"executions": [EXECUTION], "total": 42, "limit": 50, "offset": 0},
     "JobStats": {
         "job": "crawl", "total": 4_836, "succeeded": 4_821, "failed": 12, "timed_out": 0, "cancelled": 0, "expired": 0,
-        "skipped": 3, "success_rate": 0.9975, "average_duration_ms": 97, "p95_duration_ms": 1_250,
+        "skipped": 3, "success_rate": 0.9975, "average_duration_ms": 97, "p50_duration_ms": 84,
+        "p95_duration_ms": 1_250,
         "first_at": "2025-11-01T08:00:00Z", "last_execution_at": _AT, "next_scheduled_at": "2026-01-31T08:30:00Z",
     },
     "SchedulerMetrics": {
         "jobs": {"scheduled": 9, "running": 1, "paused": 1},
         "executions": {"total": 4_836, "average_duration_ms": 97, "success_rate": 0.9975}, "last_check_at": _AT,
         "last_metrics_update": _AT, "stale_locks_cleared": 0,
-    },
-    "SimulationReport": {
-        "rule": "every 30 minutes", "from_at": _AT, "until_at": "2026-02-01T08:00:00Z", "counts": {"succeeded": 48},
-        "events": [{"kind": "succeeded", "plan_time": _AT, "started_at": _AT, "finished_at": "2026-01-31T08:00:01Z",
-                    "attempt": 1}],
     },
     "Verification": {"schedule": "news", "plan_times": 1_488},
 }  # fmt: skip

@@ -110,7 +110,6 @@ _SCHEDULES = {
     "concurrency": "Runs at a time",
     "duration": "How long each run takes",
     "eligible_at": "When its run may start, jitter aside",
-    "events": "What happened, in the order of time",
     "fires": "The next plan times",
     "fires_after": "The next plan times with the change",
     "fires_before": "The next plan times without the change",
@@ -128,6 +127,7 @@ _SCHEDULES = {
 }
 
 _JOBS = {
+    "inputs": "Arguments of the later run that are the result of the earlier one",
     "argv": "Program and its arguments",
     "backoff": 'Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one',
     "base": "First delay",
@@ -193,7 +193,6 @@ _WORKERS = {
 
 _MONITORING = {
     "attention": "What needs attention: the first of each kind",
-    "attention_count": "How many things need attention",
     "average_duration_ms": "Average duration",
     "breaches": "What is breached now",
     "buckets": "Steps of the chart",

@@ -15,7 +15,7 @@ from rota.api.operations.operation import operation
 from rota.api.operations.routing import Declared, declared, require_declared
 from rota.app import Rota
 from rota.core.access.roles import Role
-from rota.errors import BadConfig, TooManyTries
+from rota.errors import BadConfig, NotSignedIn, TooManyTries
 from rota.server import asgi, listen
 from rota.ui import ADDRESSES
 from tests.support.clock import ManualClock
@@ -159,6 +159,28 @@ def test_the_wait_is_over_after_a_minute() -> None:
     tries.require_patience("1.2.3.5")
     clock.advance(timedelta(seconds=61))
     tries.require_patience("1.2.3.4")
+
+
+async def test_refused_tokens_are_noted_and_nobody_fills_the_table(app: Rota) -> None:
+    """One line per address and minute, and a bounded number of all addresses."""
+    clock, client = ManualClock(), await app.connect()
+    keeper = Authenticator(clock.monotonic)
+
+    async def refused(address: str, through: str | None = None) -> list[str]:
+        with pytest.raises(NotSignedIn):
+            await keeper.identify(("bearer", "rota_wrong_x"), Caller(address, through), client)
+        return [event.subject for event in await client.audit(kind="token", limit=500) if event.type == "refused"]
+
+    assert await refused("1.2.3.4") == ["1.2.3.4"]
+    assert await refused("1.2.3.4") == ["1.2.3.4"]
+    assert await refused("1.2.3.5", "10.0.0.1") == ["1.2.3.5", "1.2.3.4"]
+    (event, _) = await client.audit(kind="token")
+    assert (event.actor, event.details) == (None, {"through": "10.0.0.1"})
+    clock.advance(timedelta(seconds=61))
+    assert await refused("1.2.3.4") == ["1.2.3.4", "1.2.3.5", "1.2.3.4"]
+    for number in range(100):
+        await refused(f"::{number:x}")
+    assert len(await refused("::ffff")) == 2 + 60
 
 
 async def test_a_revoked_token_is_good_for_two_seconds_at_most(app: Rota) -> None:

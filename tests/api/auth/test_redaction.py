@@ -136,6 +136,23 @@ async def test_errors_of_plan_times_tell_none(app: Rota, http: httpx2.AsyncClien
     assert said[Role.ADMIN][1] == f"ada:{SECRET} is refused"
 
 
+async def test_simulated_changes_tell_none(app: Rota, http: httpx2.AsyncClient) -> None:
+    await (await app.connect()).schedules.create("news", "crawl", every("1h"), payload=PAYLOAD)
+    payload = {**PAYLOAD, "url": "https://example.com/other", "login": {"user": "ada", "password": "other"}}
+    asked = {"span": "0s", "changes": {"payload": payload}}
+    document = {"name": "news", "job": "crawl", "every": "1h", "payload": payload}
+    for role in (Role.VIEWER, Role.ADMIN):
+        headers = await bearing(app, role)
+        one = await http.post("/api/v1/schedules/news/simulate", json=asked, headers=headers)
+        all_of_them = await http.post(
+            "/api/v1/schedules:simulate", json={"span": "0s", "documents": [document]}, headers=headers
+        )
+        for answer in (one, all_of_them):
+            assert answer.status_code == 200, answer.text
+            assert "payload" in answer.text
+            assert (SECRET in answer.text) == (role is Role.ADMIN)
+
+
 async def test_admins_see_everything(app: Rota, http: httpx2.AsyncClient, runs: list[str]) -> None:
     seen = await told(http, runs, await bearing(app, Role.ADMIN))
     for path in ("runs", f"runs/{runs[0]}", f"runs/{runs[1]}/attempts", "schedules/news"):

@@ -38,6 +38,7 @@ FIELDS = {
     "path.id": RUN,
     "query.parent": RUN,
     "body.after": RUN,
+    "body.inputs": RUN,
     "header.Idempotency-Key": KEY,
     "body.key": KEY,
     "body.unique": KEY,
@@ -55,8 +56,8 @@ FIELDS = {
     "query.created_before": WORD,
     "query.since": WORD,
     "query.until": WORD,
+    "query.search": WORD,
     "query.queue": WORD,
-    "query.after": WORD,  # of a log: a place in this run's own
     "body.scope": WORD,
     "body.scope.kind": WORD,
     "body.scope.id": WORD,
@@ -64,12 +65,12 @@ FIELDS = {
     "body.from_step": WORD,
     # Jobs, queues and workers are everybody's; the rest are numbers, times and words about the caller's own run.
     **dict.fromkeys(
-        ["query.state", "query.job", "query.retried", "query.limit", "query.steps", "query.last", "query.follow",
+        ["query.state", "query.job", "query.retried", "query.limit", "query.steps", "query.tail", "query.follow",
          "body.job", "body.payload", "body.queue", "body.priority", "body.delay", "body.run_at", "body.max_attempts",
          "body.unique.period", "body.unique.on_conflict", "body.unique.clear", "body.backoff", "body.backoff.type",
          "body.backoff.base", "body.backoff.factor", "body.backoff.cap", "body.backoff.jitter", "body.timeout",
          "body.tags", "body.metadata", "body.only_workers", "body.labels", "body.min_worker_version", "body.runs",
-         "body.reason", "body.keep_steps"],
+         "body.reason", "body.keep_steps", "query.all_jobs", "query.sort"],
         ANYTHING,
     ),
 }  # fmt: skip
@@ -257,6 +258,8 @@ async def ask(
             headers[name] = value
         case "body" if name == "after":
             body = {**(body or {}), "after": [value]}
+        case "body" if name == "inputs":
+            body = {**(body or {}), "inputs": {"colour": value}}
         case "body":
             body = {**(body or {}), name: value}
     what = {} if body is None else {"json": body}
@@ -266,8 +269,13 @@ async def ask(
 async def test_nothing_follows_a_run_of_another(app: Rota, one: Send, client: Client, theirs: dict[str, str]) -> None:
     before = await everything_of(client, TWO)
     for part in [part for run_id in theirs.values() for part in parts_of(run_id)]:
-        for named in (part, {"run": part, "on": "end"}):
-            body: dict[str, Any] = {"job": "pry", "after": [named]}
+        options: list[dict[str, Any]] = [
+            {"job": "pry", "after": [part]},
+            {"job": "pry", "after": [{"run": part, "on": "end"}]},
+            {"job": "work", "inputs": {"colour": part}},
+            {"job": "work", "inputs": {"colour": [part]}},
+        ]
+        for body in options:
             for sent in (body, {"runs": [{"job": "work"}, body]}):
                 answer = await one("POST", "/runs", json=sent)
                 assert (answer.status_code, answer.json()["code"]) == (404, "unknown-run"), answer.text
@@ -371,14 +379,14 @@ async def test_what_is_looked_for_is_looked_for_among_own_runs(
     faults = (await client.list(RunFilter(scope=TWO, error="red-2")))[0]
     assert faults.error is not None
     fingerprint = faults.error.fingerprint or ""
-    cursor, group_cursor = cursor_at(theirs["done"]), cursor_at((faults.finished_at, faults.id, faults.finished_at))
+    cursor, group_cursor = cursor_at(theirs["done"]), cursor_at((0, faults.finished_at, faults.id, faults.finished_at))
     values = {
         "key": ("key-2", "key-9"), "tag": ("tag-2", "tag-9"), "scope": ("tenant/2", "tenant/9"),
         "schedule": ("news", "olds"), "worker": (str(faults.worker_id), "nobody@1"), "queue": ("default", "default"),
         "fingerprint": (fingerprint, fingerprint), "error": ("red-2", "red-9"), "payload": (SECRET, "none"),
-        "cursor": (cursor, cursor), "created_after": ("2020-01-01T00:00:00Z",) * 2, "after": ("1.1", "1.1"),
+        "cursor": (cursor, cursor), "created_after": ("2020-01-01T00:00:00Z",) * 2,
         "created_before": ("2020-01-01T00:00:00Z",) * 2, "since": ("2020-01-01T00:00:00Z",) * 2,
-        "until": ("2190-01-01T00:00:00Z",) * 2,
+        "until": ("2190-01-01T00:00:00Z",) * 2, "search": ("red-2", "red-9"),
     }  # fmt: skip
     mine = {run.id for run in await client.list(RunFilter(scope=ONE), limit=500)}
     for method, path, route in scoped():
@@ -388,7 +396,8 @@ async def test_what_is_looked_for_is_looked_for_among_own_runs(
             own = path.replace("{id}", next(iter(mine)))
             texts = values[name]
             if name == "cursor" and path != "/runs":
-                texts = (group_cursor if path == "/error-groups" else cursor_at(0),) * 2
+                others = {"/error-groups": group_cursor, "/runs/{id}/logs": "1.1"}
+                texts = (others.get(path, cursor_at(0)),) * 2
             answers = [await ask(one, method, own, route, where, name, text) for text in texts]
             for answer, text in zip(answers, texts, strict=True):
                 require_nothing_of(theirs, answer, text)
@@ -422,7 +431,7 @@ async def test_links_that_somebody_else_made_are_not_told(one: Send, client: Cli
     mine = await client.enqueue(Order("work", {}, {"scope": ONE, "after": [theirs["waits"]]}))
     await client.enqueue(Order("work", {}, {"scope": TWO, "after": [mine.id]}))
     others = {run.id: run.id for run in await client.list(RunFilter(scope=TWO))}
-    paths = ["", "/parents", "/children", "/events", "/explain"]
+    paths = ["", "/parents", "/children", "/family", "/events", "/explain"]
     assert "of other scopes" in (await one("GET", f"/runs/{mine.id}/explain")).text
     waiting = [await one("GET", f"/runs/{mine.id}{path}") for path in paths]
     await client.cancel(theirs["waits"])

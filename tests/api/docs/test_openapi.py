@@ -82,6 +82,27 @@ def test_every_field_and_parameter_is_described() -> None:
     assert bare == set(), "write a docstring below the field, Meta in the annotation, or a word of verbs/glossary"
 
 
+OTHER_LISTS = {
+    "get_family": "a graph, whose links would join runs of two pages: ask for the family of a run with `more`",
+    "list_upcoming_runs": "a summary of a period that begins anew at each request, with `total` and `more`",
+    "examine_database": "a fixed list of checks, and some lines for what they find",
+}
+
+
+def test_every_list_has_pages() -> None:
+    """All but these take `limit` and `cursor`, and answer `next_cursor`. Executions have the words of another API."""
+    others = set()
+    for _, method, operation in OPERATIONS:
+        schema = operation["responses"].get("200", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        while "$ref" in schema:
+            schema = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        if method == "get" and "items" in schema.get("properties", {}):
+            query = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}
+            if not {"limit", "cursor"} <= query or "next_cursor" not in schema["properties"]:
+                others.add(operation["operationId"])
+    assert others == OTHER_LISTS.keys()
+
+
 def test_every_word_of_the_glossary_is_used() -> None:
     texts = {schema["description"] for schema in schemas_within(DOCUMENT) if isinstance(schema.get("description"), str)}
     assert [word for word, meaning in GLOSSARY.items() if not any(meaning in text for text in texts)] == []

@@ -40,36 +40,6 @@ async def make(http: httpx2.AsyncClient, **body: Any) -> dict[str, Any]:
     return made
 
 
-async def test_a_job_is_made_seen_changed_and_dropped(http: httpx2.AsyncClient) -> None:
-    answer = await http.post("/jobs", json={**PING, "headers": {"Authorization": "Bearer x"}, "tags": ["net"]})
-    assert (answer.status_code, answer.headers["location"], answer.headers["etag"]) == (201, f"{API}/jobs/ping", '"1"')
-    made = answer.json()
-    assert (made["kind"], made["http"]["url"], made["timeout"]) == ("http", PING["url"], "10s")
-    assert (made["schedule"], made["run"]) == (None, None)
-    assert "Bearer x" not in answer.text
-    seen = await http.get("/jobs/ping")
-    assert (seen.headers["etag"], seen.json()["tags"]) == ('"1"', ["net"])
-    patched = await http.patch("/jobs/ping", json={"timeout": "3s", "tags": None})
-    assert (patched.headers["etag"], patched.json()["timeout"], patched.json()["tags"]) == ('"2"', "3s", [])
-    assert "Authorization" in patched.json()["http"]["headers"]
-    put = await http.put("/jobs/ping", json={"url": PING["url"], "method": "HEAD"})
-    assert (put.json()["version"], put.json()["timeout"], put.json()["http"]["headers"]) == (3, "10s", {})
-    assert (await http.delete("/jobs/ping")).status_code == 204
-    assert (await http.get("/jobs/ping")).json()["code"] == "unknown-job"
-
-
-async def test_every_kind_can_be_made(http: httpx2.AsyncClient) -> None:
-    command = await http.post("/jobs", json={"name": "backup", "argv": ["pg_dump", "shop"], "env": {"A": "b"}})
-    assert (command.json()["kind"], command.json()["command"]["argv"]) == ("command", ["pg_dump", "shop"])
-    schema = {"type": "object", "required": ["image"]}
-    external = await http.post("/jobs", json={"name": "label", "kind": "external", "payload_schema": schema})
-    assert (external.json()["kind"], external.json()["payload_schema"]) == ("external", schema)
-    refused = await http.post("/runs", json={"job": "label"})
-    assert (refused.status_code, refused.json()["code"]) == (422, "bad-payload")
-    assert (await http.post("/jobs", json={"name": "what"})).status_code == 422
-    assert (await http.post("/jobs", json={**PING, "argv": ["x"]})).status_code == 422
-
-
 async def test_what_was_not_said_in_a_change_stays(http: httpx2.AsyncClient) -> None:
     options = {"only_workers": ["a"], "labels": ["gpu"], "expect": {"success_every": "25h"}, "priority": 5}
     made = await make(http, **options)
@@ -96,6 +66,67 @@ async def test_a_job_may_come_with_its_schedule(http: httpx2.AsyncClient) -> Non
     assert (other.status_code, other.json()["code"]) == (409, "duplicate-schedule")
     assert (await http.get("/jobs/ping")).status_code == 200
     assert made["schedule"]["owner"] == "job:ping"
+
+
+CHANGES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"interval_minutes": 6, "interval_type": "hours"}, {"every": "6h", "cron": None}),
+    ({"schedule_time": "0 3 * * *"}, {"every": None, "cron": "0 3 * * *"}),
+    ({"cron_expr": "0 3 * * *", "overlap_action": "ALLOW"}, {"cron": "0 3 * * *", "overlap": "allow"}),
+    ({"schedule": {"overlap": "allow"}}, {"every": "30m", "overlap": "allow"}),
+    ({"schedule_enabled": False}, {"every": "30m", "enabled": False}),
+    ({"schedule_enabled": False, "max_retries": 5}, {"every": "30m", "enabled": False}),
+]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_words_of_its_schedule_change_the_schedule_of_a_job(http: httpx2.AsyncClient, method: str) -> None:
+    for number, (words, definition) in enumerate(CHANGES):
+        name = f"ping-{number}"
+        made = await make(http, name=name, interval_minutes=30, timeout="3s")
+        answer = await http.request(method, f"/jobs/{name}", json=words)
+        assert (answer.status_code, answer.json()["timeout"]) == (200, "3s"), answer.text
+        changed = (await http.get(f"/schedules/{name}")).json()
+        assert changed["id"] == made["schedule"]["id"]
+        told = {**changed["definition"], "enabled": changed["enabled"]}
+        assert {key: told.get(key) for key in definition} == definition, words
+
+
+async def test_a_whole_body_may_be_put_again_with_another_interval(http: httpx2.AsyncClient) -> None:
+    body = {"source_name": "ping", "url": PING["url"], "interval_minutes": 30, "schedule_enabled": True}
+    first = await http.put("/jobs/ping", json=body)
+    assert (first.status_code, first.json()["schedule"]["owner"]) == (201, "job:ping")
+    again = await http.put("/jobs/ping", json={**body, "interval_minutes": 60, "max_retries": 1})
+    assert (again.status_code, again.json()["schedule"]["definition"]["every"]) == (200, "1h")
+    assert (again.json()["schedule"]["id"], again.json()["retry"]["max_attempts"]) == (
+        first.json()["schedule"]["id"],
+        2,
+    )
+    renamed = await http.put("/jobs/ping", json={**body, "source_name": "pong"})
+    assert (renamed.status_code, "does not change" in renamed.json()["detail"]) == (422, True)
+
+
+async def test_a_job_and_its_schedule_change_together_or_not_at_all(http: httpx2.AsyncClient) -> None:
+    await make(http, interval_minutes=30)
+    for wrong in ({"interval_minutes": 0}, {"cron_expr": "nonsense"}, {"schedule": {"bogus": 1}}):
+        refused = await http.patch("/jobs/ping", json={"timeout": "3s", **wrong})
+        assert refused.status_code == 422, refused.text
+    refused = await http.patch("/jobs/ping", json={"interval_minutes": 5}, headers={"If-Match": '"7"'})
+    assert refused.json()["code"] == "changed-meanwhile"
+    assert (await http.get("/jobs/ping")).json()["version"] == 1
+    assert (await http.get("/schedules/ping")).json()["definition"]["every"] == "30m"
+
+
+async def test_a_job_without_a_schedule_gets_one_by_a_change(http: httpx2.AsyncClient) -> None:
+    await make(http)
+    assert (await http.patch("/jobs/ping", json={"interval_minutes": 5})).status_code == 200
+    assert (await http.get("/schedules/ping")).json()["owner"] == "job:ping"
+    await make(http, name="other")
+    taken = {"name": "other", "job": "ping", "every": "1h"}
+    assert (await http.post("/schedules", json=taken)).status_code == 201
+    refused = await http.patch("/jobs/other", json={"interval_minutes": 5})
+    assert (refused.status_code, refused.json()["code"]) == (409, "duplicate-schedule")
+    needless = await http.patch("/jobs/other", json={"schedule_enabled": False})
+    assert needless.status_code == 422, "there is nothing to switch off"
 
 
 @pytest.mark.parametrize("how", ["/jobs/ping", "/jobs/ping?force=true"])
@@ -147,18 +178,14 @@ async def test_what_cannot_be_made_leaves_no_job_behind(http: httpx2.AsyncClient
     assert (await http.get("/jobs/ping")).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("interval", "rule"),
-    [((30, "minutes"), "every 30 minutes"), ((6, "hours"), "every 6 hours"), ((1, "days"), "every 24 hours")],
-)
-async def test_intervals_may_be_said_in_other_words(
-    http: httpx2.AsyncClient, interval: tuple[int, str], rule: str
-) -> None:
-    words = {"interval_minutes": interval[0], "interval_type": interval[1], "schedule_enabled": True}
-    made = await make(http, **words, max_retries=3, retry_backoff_seconds=90, metadata={"category": "news"})
-    assert made["schedule"]["rule"] == rule
-    assert (made["retry"]["max_attempts"], made["retry"]["backoff"]["base"]) == (4, "1m30s")
-    assert made["metadata"] == {"category": "news"}
+async def test_intervals_may_be_said_in_other_words(http: httpx2.AsyncClient) -> None:
+    rules = {(30, "minutes"): "every 30 minutes", (6, "hours"): "every 6 hours", (1, "days"): "every 24 hours"}
+    for (number, kind), rule in rules.items():
+        words = {"interval_minutes": number, "interval_type": kind, "schedule_enabled": True, "name": f"ping-{kind}"}
+        made = await make(http, **words, max_retries=3, retry_backoff_seconds=90, metadata={"category": "news"})
+        assert made["schedule"]["rule"] == rule
+        assert (made["retry"]["max_attempts"], made["retry"]["backoff"]["base"]) == (4, "1m30s")
+        assert made["metadata"] == {"category": "news"}
     off = await make(http, name="off", interval_minutes=5, schedule_enabled=False)
     assert (off["schedule"]["enabled"], off["run"]) == (False, None)
 
@@ -170,24 +197,23 @@ async def test_without_an_interval_it_may_run_once_and_now(http: httpx2.AsyncCli
     assert (again.status_code, again.json()["run"]["id"]) == (200, made["run"]["id"])
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"schedule": {"cron": "nonsense"}}, {"schedule": {"every": "5m"}, "interval_minutes": 5},
-        {"schedule": {"every": "5m", "job": "crawl"}}, {"schedule_enabled": True}, {"interval_type": "hours"},
-        {"interval_minutes": 0}, {"interval_minutes": 5, "interval_type": "weeks"}, {"schedule": {}},
-        {"schedule": {"every": "5m", "payload": {"x": "{nothing.like.it}"}, "what": 1}},
-        {"schedule": {"following": "nobody"}}, {"schedulable": False, "schedule": {"every": "5m"}},
-        {"max_retries": 3, "max_attempts": 4}, {"retry_backoff_seconds": 60, "backoff": "60s"},
-        {"payload_schema": {"type": "object", "required": ["a"]}, "schedule": {"every": "5m"}},
-        {"payload_schema": {"type": "object", "required": ["a"]}, "schedule_enabled": False},
-    ],
-    ids=str,
-)  # fmt: skip
-async def test_what_cannot_be_scheduled_is_not_made(http: httpx2.AsyncClient, wrong: dict[str, Any]) -> None:
+UNSCHEDULED: list[dict[str, Any]] = [
+    {"schedule": {"cron": "nonsense"}}, {"schedule": {"every": "5m"}, "interval_minutes": 5},
+    {"schedule": {"every": "5m", "job": "crawl"}}, {"schedule_enabled": True}, {"interval_type": "hours"},
+    {"interval_minutes": 0}, {"interval_minutes": 5, "interval_type": "weeks"}, {"schedule": {}},
+    {"schedule": {"every": "5m", "payload": {"x": "{nothing.like.it}"}, "what": 1}},
+    {"schedule": {"following": "nobody"}}, {"schedulable": False, "schedule": {"every": "5m"}},
+    {"max_retries": 3, "max_attempts": 4}, {"retry_backoff_seconds": 60, "backoff": "60s"},
+    {"payload_schema": {"type": "object", "required": ["a"]}, "schedule": {"every": "5m"}},
+    {"payload_schema": {"type": "object", "required": ["a"]}, "schedule_enabled": False},
+]  # fmt: skip
+
+
+async def test_what_cannot_be_scheduled_is_not_made(http: httpx2.AsyncClient) -> None:
     """All or nothing, even where only the job itself shows that its schedule is invalid."""
-    refused = await http.post("/jobs", json={**PING, **wrong})
-    assert refused.status_code in (404, 409, 422), refused.text
+    for wrong in UNSCHEDULED:
+        refused = await http.post("/jobs", json={**PING, **wrong})
+        assert refused.status_code in (404, 409, 422), (wrong, refused.text)
     assert (await http.get("/jobs/ping")).status_code == 404
     assert (await http.get("/schedules")).json()["items"] == []
 
@@ -209,18 +235,13 @@ async def test_how_many_at_once_is_one_limit(http: httpx2.AsyncClient) -> None:
         assert (changes, limits) == (changes, left)
 
 
-@pytest.mark.parametrize("how", ["", "?force=true"])
-@pytest.mark.parametrize("headers", [{}, {"if-match": '"1"'}])
-async def test_a_deleted_job_is_unknown(http: httpx2.AsyncClient, how: str, headers: dict[str, str]) -> None:
+async def test_a_deleted_job_is_unknown(http: httpx2.AsyncClient) -> None:
     await make(http)
     assert (await http.delete("/jobs/ping")).status_code == 204
-    again = await http.delete(f"/jobs/ping{how}", headers=headers)
-    assert (again.status_code, again.json()["code"]) == (404, "unknown-job")
-
-
-async def test_a_job_that_is_put_says_where_it_is(http: httpx2.AsyncClient) -> None:
-    put = await http.put("/jobs/ping", json={"url": PING["url"]})
-    assert (put.status_code, put.headers["location"]) == (201, f"{API}/jobs/ping")
+    for how in ("", "?force=true"):
+        for headers in ({}, {"if-match": '"1"'}):
+            again = await http.delete(f"/jobs/ping{how}", headers=headers)
+            assert (again.status_code, again.json()["code"]) == (404, "unknown-job")
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message
 from rota.api.operations.event_stream import Streams
 from rota.app import Rota
 from rota.client.client import Order
+from rota.core.progress.notes import LogNote, Notes, encoded
 from rota.server import asgi
 from rota.store import Store, open_database
 from rota.testing.harness.manual_worker import HandWorker
@@ -145,6 +146,24 @@ async def test_a_log_is_followed_until_the_run_is_over(app: Rota, served: ASGIAp
         rest = await http.get(f"/api/v1/runs/{run}/logs?follow=1", headers={"Last-Event-ID": events[0]["id"]})
         assert "two" in rest.text
         assert '"one"' not in rest.text
+        last = await http.get(f"/api/v1/runs/{run}/logs?follow=1&tail=1")
+        assert ['"one"' in last.text, '"two"' in last.text, "event: end" in last.text] == [False, True, True]
+
+
+async def test_a_stream_that_breaks_within_a_batch_of_lines_misses_none(app: Rota, served: ASGIApp) -> None:
+    run = await enqueue(app)
+    client = await app.connect()
+    worker = HandWorker(client, WORKER)
+    await worker.claim()
+    batch = encoded([(0, 20, "me", word) for word in ("one", "two", "three")])
+    (held,) = worker.claims.values()
+    await client.store.notes.write(Notes(logs=(LogNote(run, held.fence, held.attempt, 1, batch),)))
+    await worker.finish()
+    async with Listener(served, f"/api/v1/runs/{run}/logs?follow=1") as listener:
+        events = await listener.until(lambda events: len(events) == 4)
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=served), base_url="http://localhost") as http:
+        rest = await http.get(f"/api/v1/runs/{run}/logs?follow=1", headers={"Last-Event-ID": events[0]["id"]})
+    assert ['"one"' in rest.text, '"two"' in rest.text, '"three"' in rest.text] == [False, True, True]
 
 
 @pytest.mark.parametrize("path", ["stream?topics=nothing", "stream?topics=run:x", "stream?topics=", "stream?x=1"])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
 import msgspec
@@ -125,8 +126,8 @@ async def test_a_group_whose_newest_run_is_pruned_meanwhile_is_left_out(
     await adrain(app)
     groups = ErrorGroupStore.groups
 
-    async def then_pruned(self: ErrorGroupStore, query: GroupQuery) -> FoundGroups:
-        found = await groups(self, query)
+    async def then_pruned(self: ErrorGroupStore, query: GroupQuery, *saying: Any) -> FoundGroups:
+        found = await groups(self, query, *saying)
         newest = {id: run for id, run in found.newest.items() if run.job != "mail"}
         return msgspec.structs.replace(found, newest=newest)
 

@@ -1,5 +1,7 @@
 """Overview, series and timeline over HTTP and through a remote client, on both databases."""
 
+import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 
@@ -13,6 +15,7 @@ from rota.remote import RemoteClient
 from rota.store import open_database
 from rota.store.store import Store
 from rota.testing import adrain
+from tests.support.processes.command_line import rota
 from tests.support.servers.http_server import Site, serving
 
 API = "/api/v1"
@@ -59,6 +62,24 @@ async def test_the_overview(http: httpx2.AsyncClient, app: Rota) -> None:
     assert (await http.get("/overview?job=x")).status_code == 422
 
 
+async def test_the_checks_of_the_doctor(
+    http: httpx2.AsyncClient, far: RemoteClient, app: Rota, database_url: str
+) -> None:
+    """Whoever asks a server gets what `rota doctor` says, without the address of the database."""
+    await http.post("/runs", json={"job": "greet", "queue": "mail"})
+    answer = await http.get("/database/checks")
+    checks = answer.json()["items"]
+    doctor = await asyncio.to_thread(rota, "doctor", "--database", database_url, "--json")
+    told = json.loads(doctor.stdout)["checks"]
+    assert [(check["name"], check["level"]) for check in checks] == [(check["name"], check["level"]) for check in told]
+    found = {check["name"]: check for check in checks}
+    assert found["database"]["words"].startswith("the database answers, at schema ")
+    assert database_url.rpartition("/")[2] not in answer.text
+    assert (found["queues"]["level"], found["queues"]["hint"]) == ("problem", "rota worker MODULE:APP --queues mail")
+    assert found["disk"]["facts"]["size"] > 0
+    assert [check.name for check in await far.database.examine()] == list(found)
+
+
 async def test_schedules_with_their_last_runs(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
     past = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T02:00:00Z"}
     for name in ("one", "two"):
@@ -92,22 +113,6 @@ async def test_charts(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) ->
         assert (await http.get(f"/series?{wrong}")).status_code == 422, wrong
     begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
     assert await far.monitoring.series(begin, end, "6h") == await near.monitoring.series(begin, end, "6h")
-
-
-async def test_the_timeline(http: httpx2.AsyncClient, far: RemoteClient, app: Rota) -> None:
-    run = (await http.post("/runs", json={"job": "greet"})).json()
-    await adrain(app)
-    found = (await http.get("/timeline?by=job")).json()
-    (lane,) = found["lanes"]
-    assert (found["by"], found["truncated"], lane["name"], lane["overlaps"]) == ("job", False, "greet", False)
-    (attempt,) = lane["attempts"]
-    assert (attempt["run_id"], attempt["no"], attempt["state"]) == (run["id"], 1, "succeeded")
-    assert (await http.get("/timeline")).json()["lanes"] == []
-    for wrong in ("by=colour", "limit=0", "limit=5001", "to=2020-01-01T00:00:00Z&from=2021-01-01T00:00:00Z"):
-        assert (await http.get(f"/timeline?{wrong}")).status_code == 422, wrong
-    near = await app.connect()
-    begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime.now(UTC)
-    assert await far.monitoring.timeline(begin, end, by="job") == await near.monitoring.timeline(begin, end, by="job")
 
 
 async def test_they_are_not_for_tokens_of_one_scope(database_url: str) -> None:

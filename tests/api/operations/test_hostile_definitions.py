@@ -123,7 +123,7 @@ async def test_lists_have_an_end(http: httpx2.AsyncClient) -> None:
     for path in ("/runs", "/audit"):
         assert (await http.get(f"{path}?limit=501")).status_code == 422
     assert (await http.get("/schedules?limit=1001")).status_code == 422
-    assert (await http.get("/schedules/x/preview?n=1001")).status_code == 422
+    assert (await http.post("/schedules/x/simulate", json={"limit": 1001})).status_code == 422
 
 
 async def test_large_bodies_are_refused_everywhere(http: httpx2.AsyncClient) -> None:

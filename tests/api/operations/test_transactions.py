@@ -25,8 +25,10 @@ NOT_ASKED = {
     "delete_session": "the same",
     "test_notification": "sends something",
 }
-STREAMED = {"bulk_runs", "bulk_schedules", "bulk_jobs", "export_runs", "export_attempts", "export_events"}
+STREAMED = {"bulk_runs", "purge_runs", "bulk_schedules", "bulk_jobs", "export_runs", "export_attempts", "export_events"}
 """Operations that work through as many rows as there are, a batch at a time."""
+EXAMINING = {"examine_database"}
+"""Operations that try one thing after another as any process would: connections, hints, the ledger of each schedule."""
 
 
 @pytest.fixture
@@ -109,6 +111,11 @@ class Arrangement:
         await self.post(f"/jobs/{job['name']}/pause")
         return job
 
+    async def deleted_job(self) -> dict[str, str]:
+        job = await self.http_job()
+        await self.post(f"/jobs/{job['name']}", None, "DELETE")
+        return job
+
     async def schedule(self) -> dict[str, str]:
         name = self._new_name()
         await self.post("/schedules", {"name": name, "job": "crawl", "every": "1h", "anchor": "epoch"})
@@ -117,6 +124,11 @@ class Arrangement:
     async def paused_schedule(self) -> dict[str, str]:
         schedule = await self.schedule()
         await self.post(f"/schedules/{schedule['name']}/pause")
+        return schedule
+
+    async def deleted_schedule(self) -> dict[str, str]:
+        schedule = await self.schedule()
+        await self.post(f"/schedules/{schedule['name']}", None, "DELETE")
         return schedule
 
     async def worker(self) -> dict[str, str]:
@@ -128,6 +140,11 @@ class Arrangement:
     async def paused_queue(self) -> dict[str, str]:
         await self.post("/queues/default/pause")
         return {"name": "default"}
+
+    async def other_paused_queue(self) -> dict[str, str]:
+        await self.post("/runs", {"job": "crawl", "queue": "mail"})
+        await self.post("/queues/mail/pause")
+        return {"name": "mail"}
 
     async def scope(self) -> dict[str, str]:
         return {"kind": "tenant", "id": "42"}
@@ -172,9 +189,12 @@ WITH_STATE = {
     "replace_job": "http_job",
     "update_job": "http_job",
     "delete_job": "http_job",
+    "restore_job": "deleted_job",
+    "restore_schedule": "deleted_schedule",
     "report_cancelled": "cancelling_run",
     "get_execution": "external_run",
     "claim_runs": "waiting_external_run",
+    "snooze_attention": "other_paused_queue",
 }
 """Operations that need something in a certain state; the others, anything of the kind that their path names."""
 KINDS = {
@@ -188,7 +208,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "trigger_schedule": {},
     "claim_runs": {"worker": "w@1", "jobs": ["label-images"], "max": 1},
     "retry_run": {},
-    "apply_documents": {"owner": "team-a", "documents": [{"name": "applied", "job": "crawl", "every": "30m"}]},
+    "apply_documents": {
+        "owner": "team-a",
+        "documents": [{"name": f"applied-{number}", "job": "crawl", "every": "30m"} for number in range(3)],
+    },
+    "snooze_attention": {"kind": "queue_paused", "subject": "mail"},
     "bulk_jobs": {"action": "pause", "filter": {"name": "nothing-like-this"}},
 }
 """Bodies where the document's example names something that does not exist here."""
@@ -233,7 +257,8 @@ async def test_no_request_takes_more_than_two_transactions(app: Rota, http: http
             answer = await http.request(method.upper(), address, params=query, json=body_of(operation))
         assert answer.status_code < 400, (name, address, answer.text)
         taken[name] = transactions.opened
-    over = {name: len(opened) for name, opened in taken.items() if len(opened) > MOST and name not in STREAMED}
+    may = STREAMED | EXAMINING
+    over = {name: len(opened) for name, opened in taken.items() if len(opened) > MOST and name not in may}
     assert over == OVER, {name: taken[name] for name in over}
 
 

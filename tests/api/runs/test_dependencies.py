@@ -39,8 +39,8 @@ def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     return database_url
 
 
-def related(id: str, on: str = "success", otherwise: str = "skip", state: str = "queued") -> dict[str, str | None]:
-    return {"id": id, "job": "greet", "state": state, "result": None, "on": on, "otherwise": otherwise}
+def related(id: str, on: str = "success", otherwise: str = "skip", state: str = "queued") -> dict[str, Any]:
+    return {"id": id, "job": "greet", "state": state, "result": None, "on": on, "otherwise": otherwise, "inputs": []}
 
 
 @pytest.mark.usefixtures("known_url")
@@ -75,6 +75,10 @@ def test_show_and_explain_tell_who_follows_whom() -> None:
         (["--otherwise", "cancel"], 2, "--otherwise needs --after"),
         (["--after", "beef", "--after-any-end", "--otherwise", "skip"], 2, "not both"),
         (["--after", "nobody"], 2, "has the ref 'nobody'"),
+        (["--input", "name=beef"], 4, "there is no run 'beef'"),
+        (["--input", "name"], 2, "is not ARGUMENT=ID"),
+        (["--input", "nam=beef"], 2, "did you mean 'name'"),
+        (["--input", "name=beef", "--input", "name=dead"], 2, "gives 'name' twice"),
     ],
 )
 def test_what_cannot_be_followed(given: list[str], code: int, words: str) -> None:
@@ -106,6 +110,25 @@ async def test_over_rest(http: httpx2.AsyncClient) -> None:
     assert (alone.status_code, alone.json()["state"]) == (201, "scheduled")
     await http.post(f"/api/v1/runs/{first['id']}/cancel")
     assert (await http.get(f"/api/v1/runs/{last['id']}")).json()["state"] == "skipped"
+
+
+@pytest.mark.usefixtures("known_url")
+def test_results_as_arguments_on_the_command_line() -> None:
+    first = answer("run", "enqueue", "greet")["id"]
+    taking = answer("run", "enqueue", "greet", "--input", f"name={first[-12:]}")
+    assert (taking["state"], taking["payload"]) == ("scheduled", {})
+    assert answer("run", "parents", taking["id"])["items"] == [{**related(first), "inputs": ["name"]}]
+    assert f"It takes results as arguments: name from run {first}." in rota("explain", taking["id"]).stdout
+
+
+async def test_results_as_arguments_over_rest(http: httpx2.AsyncClient) -> None:
+    runs = [{"job": "greet", "ref": "first"}, {"job": "greet", "inputs": {"name": "first"}}]
+    first, last = (await http.post("/api/v1/runs", json={"runs": runs})).json()["items"]
+    (parent,) = (await http.get(f"/api/v1/runs/{last['id']}/parents")).json()["items"]
+    assert (parent["id"], parent["inputs"]) == (first["id"], ["name"])
+    twice = {"job": "greet", "payload": {"name": "Ada"}, "inputs": {"name": first["id"]}}
+    refused = await http.post("/api/v1/runs", json=twice)
+    assert (refused.status_code, refused.json()["pointer"]) == (422, "#/payload/name")
 
 
 async def test_a_ring_over_rest(http: httpx2.AsyncClient) -> None:

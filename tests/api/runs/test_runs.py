@@ -64,23 +64,6 @@ async def test_a_run_is_enqueued_and_found_again(http: httpx2.AsyncClient) -> No
     assert (await http.get(f"{RUNS}/{run['id']}/attempts")).json()["items"] == []
 
 
-async def test_every_option_is_understood(http: httpx2.AsyncClient) -> None:
-    options: dict[str, Any] = {
-        "queue": "slow",
-        "priority": 5,
-        "delay": "90s",
-        "key": "k",
-        "unique": {"fields": ["name"], "period": "1h", "on_conflict": "reject"},
-        "max_attempts": 7,
-        "backoff": {"type": "exponential", "base": "2s", "cap": "10s"},
-        "timeout": "5s",
-    }
-    run = (await enqueue(http, **options)).json()
-    assert (run["state"], run["queue"], run["priority"], run["max_attempts"]) == ("scheduled", "slow", 5, 7)
-    again = await enqueue(http, **options)
-    assert (again.status_code, again.json()["code"]) == (409, "duplicate-run")
-
-
 async def test_run_at_is_an_instant(http: httpx2.AsyncClient) -> None:
     run = (await enqueue(http, run_at="2099-01-01T01:00:00+01:00")).json()
     assert run["run_at"] == "2099-01-01T00:00:00Z"
@@ -133,88 +116,56 @@ async def test_many_runs_with_an_idempotency_key(http: httpx2.AsyncClient) -> No
     assert len((await http.get(RUNS)).json()["items"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "code", "pointer"),
-    [
-        ({"job": "great", "payload": {}}, 404, "unknown-job", None),
-        ({"job": "greet", "payload": {"nam": "Ada"}}, 422, "bad-payload", "#/payload/nam"),
-        ({"job": "greet", "payload": {}}, 422, "bad-payload", "#/payload/name"),
-        ({"job": "greet", "quue": "slow"}, 422, "bad-body", "#/quue"),
-        ({"payload": {}}, 422, "bad-body", "#/job"),
-        ({"job": "greet", "scope": {"kind": "account"}}, 422, "bad-body", "#/scope/id"),
-        ({"job": "greet", "delay": 90}, 422, "bad-body", "#/delay"),
-        ({"job": "greet", "payload": {"name": "Ada"}, "delay": "soon"}, 422, "bad-duration", None),
-    ],
-)
-async def test_a_refusal_names_the_place_and_what_was_meant(
-    http: httpx2.AsyncClient, body: object, status: int, code: str, pointer: str | None
-) -> None:
-    answer = await http.post(RUNS, json=body)
-    problem = answer.json()
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert (answer.status_code, problem["status"], problem["code"]) == (status, status, code)
-    assert problem["type"] == f"urn:rota:problem:{code}"
-    assert problem.get("pointer") == pointer
-    if code == "unknown-job":
-        assert problem["hint"] == "did you mean 'greet'?"
+REFUSED: list[tuple[object, int, str, str | None]] = [
+    ({"job": "great", "payload": {}}, 404, "unknown-job", None),
+    ({"job": "greet", "payload": {"nam": "Ada"}}, 422, "bad-payload", "#/payload/nam"),
+    ({"job": "greet", "payload": {}}, 422, "bad-payload", "#/payload/name"),
+    ({"job": "greet", "quue": "slow"}, 422, "bad-body", "#/quue"),
+    ({"payload": {}}, 422, "bad-body", "#/job"),
+    ({"job": "greet", "scope": {"kind": "account"}}, 422, "bad-body", "#/scope/id"),
+    ({"job": "greet", "delay": 90}, 422, "bad-body", "#/delay"),
+    ({"job": "greet", "payload": {"name": "Ada"}, "delay": "soon"}, 422, "bad-duration", None),
+]
 
 
-async def test_pages_follow_each_other_without_gap_or_overlap(http: httpx2.AsyncClient) -> None:
-    ids = [(await enqueue(http)).json()["id"] for _ in range(5)]
-    seen, cursor = [], None
-    for _ in range(3):
-        answer = await http.get(RUNS, params={"limit": 2} | ({"cursor": cursor} if cursor else {}))
-        seen += [run["id"] for run in answer.json()["items"]]
-        cursor = answer.json()["next_cursor"]
-    assert cursor is None
-    assert seen == sorted(ids, reverse=True)
+async def test_a_refusal_names_the_place(http: httpx2.AsyncClient) -> None:
+    for body, status, code, pointer in REFUSED:
+        answer = await http.post(RUNS, json=body)
+        problem = answer.json()
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert (answer.status_code, problem["status"], problem["code"]) == (status, status, code), body
+        assert (problem["type"], problem.get("pointer")) == (f"urn:rota:problem:{code}", pointer), body
 
 
-async def test_filters(http: httpx2.AsyncClient) -> None:
-    wanted = await enqueue(http, queue="slow", key="k", tags=["50%"], scope={"kind": "a", "id": "b/c"}, delay="1h")
-    await enqueue(http)
-    for question in (
-        "queue=slow",
-        "key=k",
-        "tag=50%25",
-        "scope=a/b/c",
-        "state=scheduled",
-        "state=failed&state=scheduled",
-    ):
-        items = (await http.get(f"{RUNS}?{question}")).json()["items"]
-        assert [run["id"] for run in items] == [wanted.json()["id"]], question
-    assert len((await http.get(f"{RUNS}?job=greet&state=queued&state=scheduled")).json()["items"]) == 2
-    run = wanted.json()
-    assert (await http.post(f"{RUNS}/{run['id']}/cancel")).json()["cancelled_by"] == "api"
-    await http.post(f"{RUNS}/{run['id']}/retry")
-    since, until = f"created_after={run['created_at']}", "created_before=2090-01-31T08:00:00%2B02:00"
-    for question in ("retried=true", f"{since}&{until}&state=cancelled&retried=true"):
-        items = (await http.get(f"{RUNS}?{question}")).json()["items"]
-        assert [item["id"] for item in items] == [run["id"]], question
-    nothing = ("job=refuse", "schedule=nightly", "worker=me", "error=boom", "created_before=2020-01-31T08:00:00Z")
-    for question in nothing:
-        assert (await http.get(f"{RUNS}?{question}")).json() == {"items": [], "next_cursor": None}
+WRONG = {
+    "stat=queued": "did you mean 'state'?",
+    "state=quued": "did you mean 'queued'?",
+    "limit=501": "give 1 to 500",
+    "limit=0": "give 1 to 500",
+    "limit=many": "Expected `int`, got `str`",
+    "job=a&job=b": "give it once",
+    "cursor=abc": "use next_cursor of the previous page",
+    "scope=account": "write kind/id, for example account/42",
+    "retried=yes": "Expected `bool | null`, got `str`",
+    "created_after=yesterday": "write a time with a zone: 2026-01-31T08:00:00Z",
+    "created_before=2026-01-31T08:00:00": "write a time with a zone: 2026-01-31T08:00:00Z",
+    "payload=x": "payload.name",
+    "payloads.name=x": "payload.name",
+    "payload.=x": "payload.",
+    "payload.a=1&payload.a=2": "2 times",
+    "payload.a%22=1": "quote",
+    "finger=x": "fingerprint",
+}
 
 
-@pytest.mark.parametrize(
-    ("question", "hint"),
-    [
-        ("stat=queued", "did you mean 'state'?"),
-        ("state=quued", "did you mean 'queued'?"),
-        ("limit=501", "give 1 to 500"),
-        ("limit=0", "give 1 to 500"),
-        ("limit=many", "Expected `int`, got `str`"),
-        ("job=a&job=b", "give it once"),
-        ("cursor=abc", "use next_cursor of the previous page"),
-        ("scope=account", "write kind/id, for example account/42"),
-        ("retried=yes", "Expected `bool | null`, got `str`"),
-        ("created_after=yesterday", "write a time with a zone: 2026-01-31T08:00:00Z"),
-        ("created_before=2026-01-31T08:00:00", "write a time with a zone: 2026-01-31T08:00:00Z"),
-    ],
-)
-async def test_a_wrong_question_is_refused(http: httpx2.AsyncClient, question: str, hint: str | None) -> None:
-    answer = await http.get(f"{RUNS}?{question}")
-    assert (answer.status_code, answer.json().get("hint")) == (422, hint)
+async def test_a_wrong_question_is_refused(http: httpx2.AsyncClient) -> None:
+    for question, words in WRONG.items():
+        answer = await http.get(f"{RUNS}?{question}")
+        problem = answer.json()
+        assert answer.status_code == 422, question
+        assert words in f"{problem['detail']} {problem.get('hint')}", question
+    answer = await http.post(f"{RUNS}:bulk", json={"action": "cancel", "filter": {"job": "greet", "tagg": "x"}})
+    assert answer.status_code == 422, answer.text
 
 
 async def test_a_run_says_how_far_it_is_and_alone_also_its_steps(app: Rota, http: httpx2.AsyncClient) -> None:
@@ -250,25 +201,3 @@ async def test_runs_by_values_in_their_payload(http: httpx2.AsyncClient) -> None
     body = {"action": "cancel", "filter": {"payload": {"name": "Ada", "times": 5}}}
     assert (await http.post(f"{RUNS}:bulk", json=body)).json()["done"] == 1
     assert (await http.get(f"{RUNS}/{ada}")).json()["state"] == "cancelled"
-
-
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ("payload=x", "payload.name"),
-        ("payloads.name=x", "payload.name"),
-        ("payload.=x", "payload."),
-        ("payload.a=1&payload.a=2", "2 times"),
-        ("payload.a%22=1", "quote"),
-        ("finger=x", "fingerprint"),
-    ],
-)
-async def test_wrong_words_for_values_are_refused(http: httpx2.AsyncClient, query: str, said: str) -> None:
-    answer = await http.get(f"{RUNS}?{query}")
-    assert answer.status_code == 422, answer.text
-    assert said in answer.text
-
-
-async def test_an_unknown_word_in_the_filter_of_a_bulk_command_is_refused(http: httpx2.AsyncClient) -> None:
-    answer = await http.post(f"{RUNS}:bulk", json={"action": "cancel", "filter": {"job": "greet", "tagg": "x"}})
-    assert answer.status_code == 422, answer.text

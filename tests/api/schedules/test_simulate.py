@@ -1,6 +1,7 @@
 """Schedules listed by name and state, and simulated before they are stored, over HTTP."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx2
 import pytest
@@ -41,13 +42,19 @@ async def test_they_are_found_page_by_page(app: Rota, http: httpx2.AsyncClient) 
 
 async def test_a_draft_is_told_in_words_and_nothing_is_stored(app: Rota, http: httpx2.AsyncClient) -> None:
     draft = {"name": "mine", "job": "crawl", "cron": "0 9 * * MON-FRI", "timezone": "Europe/Berlin"}
-    seen = (await http.post("/schedules:preview?n=3&after=2027-01-01T00:00:00Z", json=draft)).json()
+
+    async def simulated(document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        body = {"documents": [document], "start": "2027-01-01T00:00:00Z", "limit": 3}
+        report = (await http.post("/schedules:simulate", json=body)).json()
+        return report, report["schedules"][0]
+
+    report, seen = await simulated(draft)
     assert (seen["rule"], seen["timezone"]) == ("weekdays at 09:00, Europe/Berlin", "Europe/Berlin")
-    assert seen["fires"][0]["plan_time"] == "2027-01-01T08:00:00Z"
+    assert (len(report["fires"]), report["fires"][0]["plan_time"]) == (3, "2027-01-01T08:00:00Z")
     assert [(one["code"], one["key"]) for one in seen["problems"]] == [("bad-payload", "payload")]
-    whole = (await http.post("/schedules:preview", json={**draft, "payload": {"url": "x"}})).json()
-    assert whole["problems"] == []
-    unknown = (await http.post("/schedules:preview", json={**draft, "job": "crwl"})).json()
-    assert [(one["code"], one["key"]) for one in unknown["problems"]] == [("unknown-job", "job")]
+    report, seen = await simulated({**draft, "payload": {"url": "x"}})
+    assert (seen["problems"], report["counts"]["run"]) == ([], 1)
+    report, seen = await simulated({**draft, "job": "crwl"})
+    assert [(one["code"], one["key"]) for one in seen["problems"]] == [("unknown-job", "job")]
     assert (await http.get("/schedules")).json()["items"] == []
-    assert (await http.post("/schedules:preview", json=[])).status_code == 422
+    assert (await http.post("/schedules:simulate", json=[])).status_code == 422

@@ -75,8 +75,8 @@ def test_a_healthy_installation(database_url: str) -> None:
     assert found["queues"][1] == "no run waits for a worker"
     assert list(found) == [
         "database", kind, "versions", "zones", "disk", *server, "epoch", "clock", "settings", "hints", "workers",
-        "schedules", "leases", "queues", "jobs", "paused", "signals", "waits", "limits", "skipped", "cadences",
-        "expected", "ledger",
+        "schedules", "leases", "queues", "jobs", "paused", "live_limits", "signals", "waits", "limits", "skipped",
+        "cadences", "attention", "expected", "ledger",
     ]  # fmt: skip
     where = without_password(database_url)
     assert doctor(database_url).stdout.startswith(f"ok\tdatabase\t{where} answers, at schema ")
@@ -235,7 +235,7 @@ def test_what_surrounds_it_is_told(database_url: str) -> None:
     prepared(database_url, trouble)
     _, found = lines(database_url)
     assert {name for name, (level, _) in found.items() if level == "warning"} - {"durability"} == {
-        "versions", "zones", "settings", "workers",
+        "versions", "zones", "settings", "workers", "worker_gone",
     }  # fmt: skip
     assert "0.0.1 (1 worker)" in found["versions"][1]
     assert "2999z" in found["zones"][1]

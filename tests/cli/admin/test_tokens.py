@@ -1,4 +1,4 @@
-"""Tokens from the command line, on both databases."""
+"""Tokens from the command line."""
 
 import asyncio
 from pathlib import Path
@@ -11,11 +11,11 @@ from tests.support.processes.command_line import answer, rota
 
 
 @pytest.fixture
-def url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def url(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
-    asyncio.run(checked(database_url, ""))
-    return database_url
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    asyncio.run(checked(sqlite_url, ""))
+    return sqlite_url
 
 
 async def checked(url: str, secret: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Expectations from the command line, on both databases: set, listed, deleted; and the exit code for breaches."""
+"""Expectations from the command line: set, listed, deleted; and the exit code for breaches."""
 
 import asyncio
 import json
@@ -32,10 +32,10 @@ def prepared(url: str, *work: Prepare) -> None:
 
 
 @pytest.fixture
-def known_url(database_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
-    prepared(database_url)
-    return database_url
+def known_url(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    prepared(sqlite_url)
+    return sqlite_url
 
 
 def told(*arguments: str) -> Any:

@@ -108,7 +108,7 @@ def test_a_test_that_cannot_be_sent(url: str) -> None:
 def test_a_schedule_that_follows(url: str) -> None:
     rota(url, "schedule", "create", "after", "load", "--following", "extract", "--on", "end", "--delay", "5m")
     assert "after each end of extract" in rota(url, "schedule", "get", "after").output
-    assert json.loads(rota(url, "schedule", "preview", "after", "--json").stdout)["items"] == []
+    assert json.loads(rota(url, "schedule", "preview", "after", "--json").stdout)["fires"] == []
     definition = define(LOAD, following("extract"), {}, name="after", now=0)
     assert _why_none(definition) == "it has no times of its own: it runs after each success of extract"
     rota(url, "schedule", "simulate", "after", "--json")

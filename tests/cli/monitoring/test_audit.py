@@ -1,4 +1,4 @@
-"""The audit trail from the command line, on both databases."""
+"""The audit trail from the command line."""
 
 import asyncio
 import json
@@ -25,11 +25,11 @@ async def introduce(url: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def known_url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def known_url(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
-    asyncio.run(introduce(database_url))
-    return database_url
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    asyncio.run(introduce(sqlite_url))
+    return sqlite_url
 
 
 def test_the_events_of_a_run() -> None:

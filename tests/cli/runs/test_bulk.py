@@ -1,4 +1,4 @@
-"""Bulk commands for runs, on both databases: count, confirm, cancel and retry."""
+"""Bulk commands for runs: count, confirm, cancel and retry."""
 
 import asyncio
 import os
@@ -17,11 +17,11 @@ from tests.support.runs.runs import claim, make, put_and_claim, tell
 
 
 @pytest.fixture
-def url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def url(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
-    asyncio.run(fill(database_url))
-    return database_url
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    asyncio.run(fill(sqlite_url))
+    return sqlite_url
 
 
 async def fill(url: str) -> None:

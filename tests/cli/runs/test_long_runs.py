@@ -169,8 +169,8 @@ async def test_a_reader_that_goes_away_ends_it_quietly(sqlite_url: str, command:
         assert await child.stderr.read() == b""
 
 
-async def test_logs_have_time_level_attempt_logger_and_text(database_url: str) -> None:
-    async with at_work(database_url) as crawling:
+async def test_logs_have_time_level_attempt_logger_and_text(sqlite_url: str) -> None:
+    async with at_work(sqlite_url) as crawling:
         id = await crawling.has_ended()
         done = await crawling.rota("run", "logs", id)
         fields = [line.split("\t") for line in done.stdout.splitlines()]
@@ -186,13 +186,20 @@ async def test_logs_have_time_level_attempt_logger_and_text(database_url: str) -
         last = await crawling.rota("run", "logs", id, "-n", "2", "--attempt", "1")
         assert last.stdout.splitlines() == done.stdout.splitlines()[1:]
         assert (await crawling.rota("run", "logs", id, "--attempt", "2")).stdout == ""
+        first, second = [
+            json.loads(line)
+            for line in (await crawling.rota("run", "logs", id, "--json", "--limit", "2")).stdout.splitlines()
+        ]
+        assert [first["text"], second["text"]] == ["fetching", f"a\ttab, {TITLE} and\nanother line"]
+        rest = await crawling.rota("run", "logs", id, "--cursor", first["cursor"])
+        assert rest.stdout.splitlines() == done.stdout.splitlines()[1:]
         assert (await crawling.rota("run", "logs", id, "--level", "loud")).code == 2
 
 
-async def test_following_a_log_misses_nothing_that_was_said_before_the_end(database_url: str) -> None:
-    async with at_work(database_url) as crawling:
+async def test_following_a_log_misses_nothing_that_was_said_before_the_end(sqlite_url: str) -> None:
+    async with at_work(sqlite_url) as crawling:
         id = await crawling.enqueue()
-        child = await started("run", "logs", id, "--follow", "--tail", "1", url=database_url)
+        child = await started("run", "logs", id, "--follow", "--tail", "1", url=sqlite_url)
         first = await line_with(child, "")
         assert "warning" in first or "fetching" in first
         crawling.go_on.set()
@@ -216,8 +223,8 @@ async def test_the_state_is_looked_at_before_the_log_is_read(monkeypatch: pytest
             facts: dict[str, Any] = {**dict.fromkeys(Run.__struct_fields__), "id": id, "state": self.state}
             return Run(**facts)
 
-        async def logs(self, id: str, *, after: str | None) -> list[LogLine]:
-            page = [line for line in said if after is None or line.cursor > after]
+        async def logs(self, id: str, *, cursor: str | None) -> list[LogLine]:
+            page = [line for line in said if cursor is None or line.cursor > cursor]
             if not page and states:
                 self.state = states.pop(0)
                 said.append(_line(f"1.{len(said) + 1}"))
@@ -242,8 +249,8 @@ async def test_ctrl_c_ends_following_and_not_the_run(sqlite_url: str) -> None:
         assert (child.returncode, complaints) == (130, b"error: interrupted; the run continues\n")
 
 
-async def test_steps_are_listed_and_shown_with_their_run(database_url: str) -> None:
-    async with at_work(database_url) as crawling:
+async def test_steps_are_listed_and_shown_with_their_run(sqlite_url: str) -> None:
+    async with at_work(sqlite_url) as crawling:
         id = await crawling.has_ended(broken=True)
         listed = await crawling.rota("run", "steps", id)
         rows = [line.split("\t") for line in listed.stdout.splitlines()]

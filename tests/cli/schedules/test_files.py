@@ -100,6 +100,14 @@ def test_the_exit_code_of_plan_tells_whether_something_would_change() -> None:
     assert rota("schedule", "plan", put("a", ""), "--exit-code", "--json").exit_code == 3
 
 
+@pytest.mark.parametrize("wrong", ['name = "nojob"', 'job = "greet"', 'name = "a"\njob = "greet"\nbogus = 3'])
+def test_a_plan_refuses_what_apply_refuses(wrong: str) -> None:
+    file = put("a", f'[[schedule]]\n{wrong}\nevery = "1h"\n')
+    refused = [rota("schedule", verb, file, "--owner", "me") for verb in ("plan", "apply")]
+    assert [each.exit_code for each in refused] == [2, 2]
+    assert refused[0].stderr == refused[1].stderr
+
+
 def test_dev_names_the_list_of_schedules_among_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:
     announce(Rota(), "http://localhost", as_json=False)
     assert " schedule list" in capsys.readouterr().out

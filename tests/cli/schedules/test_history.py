@@ -38,17 +38,17 @@ def on_terminal(*arguments: str, columns: int = 80) -> str:
 
 @pytest.fixture
 def an_hour_ago(
-    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Callable[[Store, ManualClock], Awaitable[None]]], None]:
     """Return a function that runs a callback against a store whose clock starts an hour ago."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
 
     def prepare(work: Callable[[Store, ManualClock], Awaitable[None]]) -> None:
         async def body() -> None:
             clock = ManualClock()
             clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) - timedelta(hours=1))
-            store = Store(open_database(database_url, clock))
+            store = Store(open_database(sqlite_url, clock))
             await store.migrate()
             await work(store, clock)
             await store.close()
@@ -72,9 +72,12 @@ def test_a_plan_time_of_many_scopes_is_not_cut_in_the_middle(an_hour_ago: Prepar
     ask = ("schedule", "occurrences", "pay")
     last = max(item["plan_time"] for item in answer(*ask, "--limit", "1000")["items"] if item["run_id"])
     for limit, count in (("4", 40), ("40", 40), ("41", 80)):
-        items = answer(*ask, "--to", last, "--limit", limit)["items"]
-        assert len(items) == count
-        assert sorted({item["scope"]["id"] for item in items}) == [f"{n:02}" for n in range(40)]
+        each = [line.split("\t") for line in rota(*ask, "--to", last, "--limit", limit, "--each").stdout.splitlines()]
+        assert len([line for line in each if line[4]]) == count
+        assert {line[4] for line in each if line[4]} == {f"tenant/{n:02}" for n in range(40)}
+    lines = [line.split("\t") for line in rota(*ask, "--to", last, "--limit", "50").stdout.splitlines()]
+    assert [line[2:6] for line in lines] == [["ran", "40", "", "40 queued"]] * 2, "each in one line"
+    assert len(rota(*ask, "--to", last, "--limit", "50", "--each").stdout.splitlines()) == 82
 
 
 def test_the_newest_occurrences_are_shown(an_hour_ago: Prepare) -> None:
@@ -87,11 +90,15 @@ def test_the_newest_occurrences_are_shown(an_hour_ago: Prepare) -> None:
     an_hour_ago(work)
     end = datetime.now(UTC) - timedelta(minutes=21)
     span = ("--from", (end - timedelta(days=1)).isoformat(), "--to", end.isoformat())
-    whole = answer("schedule", "occurrences", "often", *span)
-    assert (whole["truncated"], len(whole["items"]) in (38, 39, 40)) == (False, True)
+    ask = ("schedule", "occurrences", "often")
+    whole = rota(*ask, *span)
+    assert (whole.stderr, len(whole.stdout.splitlines()) in (38, 39, 40)) == ("", True)
     for limit in (1, 5, 17, 37):
-        newest = answer("schedule", "occurrences", "often", *span, "--limit", str(limit))
-        assert (newest["items"], newest["truncated"]) == (whole["items"][-limit:], True)
+        newest = rota(*ask, *span, "--limit", str(limit))
+        assert newest.stdout.splitlines() == whole.stdout.splitlines()[-limit:]
+    page = answer(*ask, *span, "--limit", "30")
+    rest = rota(*ask, *span, "--limit", "30", "--cursor", page["next_cursor"]).stdout
+    assert rest.splitlines() == whole.stdout.splitlines()[30:]
     told = rota("schedule", "occurrences", "often", *span, "--limit", "5")
     assert "note: only the newest 5 are listed" in told.stderr
     assert [len(line.split("\t")) for line in told.stdout.splitlines()] == [8] * 5
@@ -107,11 +114,11 @@ def test_what_was_coalesced_into_a_skipped_run_was_skipped(an_hour_ago: Prepare)
         await plan(store)
 
     an_hour_ago(work)
-    items = answer("schedule", "occurrences", "often", "--limit", "3")["items"]
-    covered = next(item for item in answer("schedule", "occurrences", "often")["items"] if item["count"] == 4)
-    assert (covered["kind"], covered["state"]) == ("skipped", "skipped")
-    assert covered["reason"]
-    assert {item["kind"] for item in items} <= {"ran", "skipped", "pending"}
+    lines = [line.split("\t") for line in rota("schedule", "occurrences", "often").stdout.splitlines()]
+    covered = next(line for line in lines if line[3] == "4")
+    assert (covered[2], covered[5]) == ("skipped", "skipped")
+    assert covered[7]
+    assert {line[2] for line in lines[-3:]} <= {"ran", "skipped", "pending"}
     shown = on_terminal("schedule", "occurrences", "often", columns=140)
     assert {"to", "count"} <= set(shown.splitlines()[0].split())
     assert rota("schedule", "ls").stdout.split("\t")[4] == "queued"
@@ -195,7 +202,7 @@ def test_rm_says_when_it_comes_back(an_hour_ago: Prepare) -> None:
 def test_ls_has_room_for_the_rule_and_the_last_run(an_hour_ago: Prepare) -> None:
     async def work(store: Store, clock: ManualClock) -> None:
         await make_schedule(store, "often")
-        clock.advance(minutes(1))
+        clock.advance(minutes(5))  # 55 to 56 minutes ago: a minute more would be told as an hour
         await plan(store)
 
     an_hour_ago(work)

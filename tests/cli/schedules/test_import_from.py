@@ -101,7 +101,7 @@ def test_what_never_fires_is_listed() -> None:
     ]
     assert [(document["name"], "description" in document) for document in found.documents] == [("yearly", False)]
     old = read_intervals('[{"name": "f", "schedule_time": "0 0 30 2 *"}]')
-    assert [one.why for one in old.unconverted] == ["day of month: 30 never comes in February"]
+    assert [one.why for one in old.unconverted] == ["day of month: 30 never comes in February (it has 29 days at most)"]
 
 
 def test_system_crontabs_have_a_column_for_the_user() -> None:
@@ -257,22 +257,23 @@ def test_interval_jobs() -> None:
     }
     assert [document["name"] for document in found.documents] == ["example.com", "six", "old"]
     assert [one.why for one in found.unconverted[1:3]] == [
-        "interval_type cannot be 'weeks'", "max_retries must be a whole number from 0 up, not -1",
+        "interval_type cannot be 'weeks' (known: days, hours, minutes)",
+        "max_retries must be a whole number from 0 up, not -1",
     ]  # fmt: skip
     unnamed = read_intervals('[{"name": "n", "interval_minutes": 5}, {"name": "o", "interval_minutes": 0}]')
     assert unnamed.documents[0]["interval_type"] == "minutes"
     assert unnamed.unconverted[0].why == "interval_minutes must be a whole number from 1 up, not 0"
     assert found.documents[1]["enabled"] is False
     assert found.documents[2]["cron"] == "0 */6 * * *"
-    assert found.remarks == ("old is paused there: `rota schedule pause old`",)
+    assert found.remarks == ("old: is paused there: `rota schedule pause old`",)
     assert [(one.line, one.text) for one in found.unconverted] == [
         (4, "now"), (5, "bad"), (6, "worse"), (7, "six"), (8, "'what'"),
     ]  # fmt: skip
     odd = [{"name": name, "interval_minutes": 5, "bogus": 1, "created_at": 2} for name in "fgh"]
     assert read_intervals(json.dumps([*odd, {"name": "i", "interval_minutes": 5, "tag": 1}])).remarks == (
-        "bogus of f and 2 more is not known, and left out",
-        "created_at of f and 2 more is not known, and left out",
-        "tag of i is not known, and left out",
+        "f and 2 more: bogus is not known, and left out",
+        "f and 2 more: created_at is not known, and left out",
+        "i: tag is not known, and left out",
     )
     for text in ("{", "5", '{"things": []}'):
         with pytest.raises(Invalid):
@@ -285,7 +286,7 @@ def test_interval_jobs_are_applied() -> None:
     first, again = (rota("import", "intervals", "jobs.json", "--apply", "--json") for _ in range(2))
     assert (json.loads(first.stdout)["counts"]["create"], json.loads(again.stdout)["counts"]["unchanged"]) == (3, 3)
     assert (first.exit_code, again.exit_code, rota("import", "intervals", "jobs.json").exit_code) == (1, 1, 0)
-    assert "note: job 5: bad: interval_type cannot be 'weeks'\n" in first.stderr
+    assert "note: job 5: bad: interval_type cannot be 'weeks' (known: days, hours, minutes)\n" in first.stderr
     Path("good.json").write_text(json.dumps(INTERVALS[:2]))
     assert answer("import", "intervals", "good.json", "--apply", "--owner", "file:jobs.json")["counts"]["delete"] == 1
     shown = answer("schedule", "get", "six")

@@ -155,6 +155,7 @@ async def test_a_failure_is_retried_and_what_is_refused_is_told(sqlite_url: str,
         overseer = TopLoop(crawling.client, "somewhere", quickly, cast("FullScreen", screen))
         staying = asyncio.create_task(overseer.stay())
         await screen.until(id[-8:])
+        await screen.until("errors of a day 1")
         for key in ("tab", "j", "r"):
             screen.press(key)
         await screen.until(f"run {id[-8:]} is retried, as ")
@@ -170,7 +171,7 @@ async def test_a_failure_is_retried_and_what_is_refused_is_told(sqlite_url: str,
 def test_once(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
     told = answer("top")
-    assert set(told) == {"at", "overview", "series", "runs", "failures", "queues", "workers"}
+    assert set(told) == {"at", "overview", "series", "runs", "failures", "errors", "queues", "workers"}
     assert told["overview"]["live"]["running"] == 0
     for arguments in (["top", "--once"], ["top"]):  # without a terminal it is the same
         done = rota(*arguments)

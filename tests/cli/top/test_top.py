@@ -21,9 +21,11 @@ from rota.cli.top.panes import rows_of
 from rota.cli.top.run_page import run_lines
 from rota.cli.top.screen import Keyboard
 from rota.core.jobs.queues import Pause, Queue
+from rota.core.monitoring.attention import Attention
 from rota.core.monitoring.charts import Bucket, Series
 from rota.core.monitoring.counters import LastDay
-from rota.core.monitoring.overview import Attention, Late, Live, NextRun, Overview, WorkerCounts
+from rota.core.monitoring.error_groups import ErrorGroup
+from rota.core.monitoring.overview import Late, Live, NextRun, Overview, WorkerCounts
 from rota.core.progress.notes import Progress
 from rota.core.runs.run import Run, RunError
 from rota.core.states import RunState
@@ -64,10 +66,19 @@ def bucket(minute: int, **runs: int) -> Bucket:
     )
 
 
+def group(name: str, jobs: int) -> ErrorGroup:
+    return ErrorGroup(
+        fingerprint=f"{jobs}", job=name, job_count=jobs, type="KeyError", message=name, count=1234, first_at=NOW,
+        last_at=NOW - timedelta(seconds=7), last_run_id="", states={}, histogram=(),
+    )  # fmt: skip
+
+
 def seen(name: str = "crawl", many: int = 3) -> Snapshot:
     failure = RunError(type="ValueError", message=name, traceback=None)
     fire = NextRun(schedule=name, job=name, at=NOW + timedelta(seconds=90), zone="UTC", rule="every minute")
-    told = Attention(kind="queue_unserved", subject=name, since=NOW - timedelta(seconds=9), text=name, hint=name)
+    told = Attention(
+        kind="queue_unserved", subject=name, severity="problem", since=NOW - timedelta(seconds=9), text=name, hint=name
+    )
     said = Progress(percentage=42.5, summary=name, at=NOW)
     overview = Overview(
         at=NOW,
@@ -90,6 +101,7 @@ def seen(name: str = "crawl", many: int = 3) -> Snapshot:
         ),
         runs=[run(no, job=name, progress=said) for no in range(many)],
         failures=[run(100 + no, RunState.FAILED, name, error=failure) for no in range(many)],
+        errors=[group(name, 3), group(name, 1)],
         queues=[
             Queue(
                 queue=name,
@@ -106,7 +118,7 @@ def seen(name: str = "crawl", many: int = 3) -> Snapshot:
 EMPTY = msgspec.structs.replace(
     seen(),
     overview=msgspec.structs.replace(seen().overview, attention=(), attention_count=0, next_fires=(), live=Live()),
-    **dict.fromkeys(("runs", "failures", "queues", "workers"), ()),
+    **dict.fromkeys(("runs", "failures", "errors", "queues", "workers"), ()),
 )
 
 
@@ -150,6 +162,7 @@ def test_everything_is_there(width: int, height: int) -> None:
         "needs attention 1", "! crawl", "9s",
         "▸ running 3", "00000002", "▶ running", "1m2s", "████░░░░░░ 42 %", "web@aa11",
         "failed 3", "✗ failed", "ValueError: crawl",
+        "errors of a day 2", "KeyError: crawl", "1234", "3 jobs", "7s ago",
         "queues 1", "12s", "⏸ paused",
         "workers 1", "▶ working", "2/10", "3s ago",
         "next runs 1", "in 1m30s", "every minute",
@@ -194,7 +207,7 @@ def test_the_chosen_row_is_always_on_the_screen() -> None:
 
 @pytest.mark.parametrize("room", range(40))
 def test_rows_are_shared_out(room: int) -> None:
-    wanted = {"attention": 0, "runs": 30, "failures": 5, "queues": 2, "workers": 1, "fires": 10}
+    wanted = {"attention": 0, "runs": 30, "failures": 5, "errors": 3, "queues": 2, "workers": 1, "fires": 10}
     given = shares(wanted, "runs", room)
     assert "runs" in given
     assert sum(given.values()) + len(given) <= max(1, room)

@@ -1,4 +1,4 @@
-"""Workers from the command line, on both databases: lists and requests."""
+"""Workers from the command line: lists and requests."""
 
 import asyncio
 from datetime import timedelta
@@ -44,12 +44,12 @@ async def hold_a_run(url: str, worker: str) -> str:
 
 
 @pytest.fixture
-def url(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def url(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ROTA_DATABASE_URL", database_url)
-    asyncio.run(beat(database_url, "web@aa11", queues=("a", "b"), weights={"a": 3, "b": 1}))
-    asyncio.run(beat(database_url, "mail@bb22"))
-    return database_url
+    monkeypatch.setenv("ROTA_DATABASE_URL", sqlite_url)
+    asyncio.run(beat(sqlite_url, "web@aa11", queues=("a", "b"), weights={"a": 3, "b": 1}))
+    asyncio.run(beat(sqlite_url, "mail@bb22"))
+    return sqlite_url
 
 
 def test_they_are_listed(url: str) -> None:

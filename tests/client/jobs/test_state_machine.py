@@ -105,7 +105,7 @@ async def test_a_cancel_says_who_when_why_and_what_rests(clients: list[Client]) 
     assert done.status == status
     assert (status.state, status.cancelled_by, status.cancel_reason) == (JobState.CANCELLED, "ada", "enough")
     assert (status.cancelled_at is not None, status.paused_at, status.next_at) == (True, None, None)
-    assert [(await client.schedules.get(name)).state for name in ("work", "off")] == ["job paused", "disabled"]
+    assert [(await client.schedules.get(name)).state for name in ("work", "off")] == ["job cancelled", "disabled"]
     with pytest.raises(JobRefuses):
         await client.schedules.trigger("work")
     revived = await client.resume_job("work", actor="bob")

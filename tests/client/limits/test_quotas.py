@@ -1,11 +1,9 @@
 """Quotas declared in code and changed by people: with enqueue, manual retry, and batches."""
 
-from datetime import timedelta
-
+import apsw
 import pytest
 
 from rota import Conflict, Fail, Invalid, Rota, RunFilter, RunState
-from rota.client.client import Order
 from rota.errors import QuotaExceeded
 from rota.testing import adrain
 
@@ -73,14 +71,17 @@ async def test_retries_by_hand_and_in_bulk(app: Rota) -> None:
     await app.aclose()
 
 
-async def test_inside_a_transaction_of_ones_own_the_declared_one_holds(app: Rota) -> None:
-    @app.job
-    async def work() -> None: ...
-
-    app.quota("tenant", max_concurrency=1, max_queued=0, rate=(5, timedelta(minutes=1)))
-    run = app.prepare_locally(Order("work", {}, {"scope": ("tenant", "42")}))
-    assert [(gate.key, gate.decides) for gate in run.gates] == [
-        ("rate:quota:tenant/42", False),
-        ("quota:tenant/42", False),
-    ]
-    assert app.prepare_locally(Order("work", {})).gates == ()
+async def test_inside_a_transaction_of_ones_own_the_declared_one_holds(app: Rota, sqlite_url: str) -> None:
+    work = app.external("work")
+    app.quota("tenant", max_concurrency=1, max_queued=0)
+    client = await app.connect()
+    await client.store.save_jobs(app.registry.definitions())
+    connection = apsw.Connection(sqlite_url.removeprefix("sqlite:///"))
+    with connection:
+        mine = [work.options(scope=("tenant", "42")).enqueue_in(connection) for _ in range(2)]
+        others = work.enqueue_in(connection)
+    connection.close()
+    await client.store.promote(100)
+    claimed = {held.run_id for held in await client.external.claim("somebody", max=9)}
+    assert claimed == {mine[0], others}
+    await app.aclose()

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from rota import Conflict, Fail, Invalid, Rota, RunState, Unavailable, every
-from rota.errors import DuplicateRun
+from rota.core.runs.bulk import Counted
+from rota.errors import BadPayload, DuplicateRun, KeyReused
 from rota.testing import Harness, adrain
 
 
@@ -118,3 +119,47 @@ async def test_it_is_under_the_limit_of_its_schedule() -> None:
         assert not (await harness.worker("third").claim()).claims, "one at a time"
         await running.finish()
         assert list((await harness.worker("third").claim()).claims) == [again.id]
+
+
+async def test_with_another_payload_it_is_checked_and_audited(app: Rota) -> None:
+    @app.job
+    async def fetch(url: str, token: str, tries: int = 1) -> None:
+        raise Fail("no")
+
+    first = await fetch.aenqueue("a", token="hush-hush")
+    await adrain(app)
+    client = await app.connect()
+    for payload, words in (
+        ({"url": 7, "token": "…"}, "url"),
+        ({"url": "b"}, "token"),
+        ({"url": "b", "token": "…", "more": 1}, "more"),
+    ):
+        with pytest.raises(BadPayload, match=words):
+            await client.retry(first.id, payload=payload)
+    assert await client.count() == Counted(1, exact=True)
+    again = await client.retry(first.id, payload={"url": "b", "token": "…"}, actor="cli:ann", idempotency_key="once")
+    assert again.payload == {"url": "b", "token": "hush-hush"}
+    same = await client.retry(first.id, payload={"url": "b", "token": "…"}, idempotency_key="once")
+    assert (same.id, same.created) == (again.id, False)
+    with pytest.raises(KeyReused):
+        await client.retry(first.id, payload={"url": "c", "token": "…"}, idempotency_key="once")
+    event = next(event for event in await client.events(again.id) if event.details.get("retry_of"))
+    assert (event.actor, event.details["edited"]) == ("cli:ann", ["url"])
+    with pytest.raises(Invalid, match="cannot be kept"):
+        await client.retry(first.id, payload={"url": "b", "token": "x"}, keep_steps=True)
+    await app.aclose()
+
+
+async def test_another_payload_decides_what_is_unique(app: Rota) -> None:
+    @app.job(unique=["to"])
+    async def send(to: str) -> None:
+        raise Fail("no")
+
+    first = await send.aenqueue(to="ada")
+    await adrain(app)
+    await send.aenqueue(to="bob")
+    client = await app.connect()
+    with pytest.raises(Conflict):
+        await client.retry(first.id, payload={"to": "bob"})
+    assert (await client.retry(first.id, payload={"to": "eve"})).payload == {"to": "eve"}
+    await app.aclose()

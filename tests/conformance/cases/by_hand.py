@@ -10,21 +10,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from rota.client.client import Order
+from rota.core.calendar.notation import written_instant
 from rota.core.calendar.triggers import every
 from rota.core.jobs.retry import Exponential
 from rota.core.jobs.unique import Unique
+from rota.core.ledger.occurrences import PagePosition
 from rota.core.runs.dependencies import Follows
 from rota.core.runs.run import RunFilter
 from rota.core.states import RunState
 from rota.values.scope import Scope
-from tests.conformance.case import COMMAND, PYTHON, REMOTE, REST, Case, Reading, Refusal, refusals
+from tests.conformance.case import CLIENT, COMMAND, PYTHON, REMOTE, REST, Case, Reading, Refusal, refusals
 from tests.conformance.cases.runs import MISSING, failed, finished, numbers, queued, several
 from tests.conformance.cases.workers import workers
 from tests.conformance.world import World
 
+_ALONE: dict[str, Any] = {"fields": ["url"], "period": "1h", "on_conflict": "reject"}
 _FAR = datetime(2040, 1, 31, 8, tzinfo=UTC)
 _PAST = datetime(2020, 1, 31, 8, tzinfo=UTC)
 _LATER = _PAST + timedelta(hours=3)
@@ -50,6 +54,15 @@ async def filled(world: World) -> None:
     await world.client.schedules.backfill("hourly", _PAST, _LATER, actor="ann")
 
 
+def _hours(*hours: int) -> list[dict[str, Any]]:
+    return [{"kind": "ran", "plan_time": written_instant(_PAST + timedelta(hours=hour))} for hour in hours]
+
+
+async def alone(world: World) -> None:
+    """Enqueue a run of which there may be no second within an hour."""
+    world.note("run", (await world.client.enqueue(Order("crawl", _URL, {"unique": _ALONE}))).id)
+
+
 async def named(world: World) -> None:
     """Enqueue a run under a key of its work."""
     world.note("run", (await world.client.enqueue(Order("crawl", _URL, {"key": "k"}))).id)
@@ -70,7 +83,14 @@ def _enqueued(
     command = None if typed is None else ("run", "enqueue", order.job, *typed)
     request = None if body is None else ("POST", "/runs", body, header)
     return Case(
-        "enqueue", what, (order,), given=given, refused=refused, reads=_LIST, only=only, sent=request, typed=command
+        *("enqueue", what, (order,)),
+        given=given,
+        contains=UNSET if refused is not None else {"id": "<run>" if given else "<id 1>"},
+        refused=refused,
+        reads=_LIST,
+        only=only,
+        sent=request,
+        typed=command,
     )
 
 
@@ -136,6 +156,13 @@ _ENQUEUED = [
     _with("a run of a scope", {"scope": Scope("a", "1")}, {"scope": {"kind": "a", "id": "1"}}, "--scope", "a/1"),
     _with("a run of a pair", {"scope": ("a", "1")}, {"scope": {"kind": "a", "id": "1"}}, "--scope", "a/1"),
     _with("the same work", {"key": "k"}, {"key": "k"}, "--key", "k", given=(named,)),
+    _with(
+        "the same within its period",
+        {"unique": _ALONE},
+        {"unique": _ALONE},
+        refused=Refusal("duplicate-run", "<run>", ""),
+        given=(alone,),
+    ),
     _under_key("the same again under its key", _URL),
     _under_key("another under its key", {"url": "u"}, _BAD_KEY),
     _of("a run of an unknown job", "craw", {}, Refusal("unknown-job", "craw", "'crawl'")),
@@ -216,6 +243,12 @@ _MANY = [
         only=(REMOTE,),  # a request has one key
     ),
 ]
+
+
+def _done(count: int) -> dict[str, Any]:
+    return {"matched": count, "done": count, "refused": []}
+
+
 _OTHERS = [
     Case("get_many", "in the order given", (["<run 3>", "<run 1>"],), given=(several,), contains=numbers(3, 1)),
     Case("get_many", "some", (["<run 3>", MISSING],), {"gone_ok": True}, given=(several,), contains=numbers(3)),
@@ -225,8 +258,26 @@ _OTHERS = [
     *refusals("list", ("too many", (), {"limit": 501}, Refusal("out-of-range", "limit", "give 1 to 500"))),
     Case("wait", "for a final run", ("<run>",), given=(finished,), contains={"id": "<run>", "state": "succeeded"}),
     *refusals("wait", ("too short", ("<run>", "10ms"), {}, Refusal("still-running", "<run>", "")), given=(queued,)),
-    Case("cancel_many", "of a tag", (RunFilter(tag="t2"),), {"reason": "enough"}, given=(several,), reads=_LIST),
-    Case("cancel_many", "as many as expected", (_CRAWLS,), {"expected": 5}, given=(several,), reads=_LIST),
+    Case(
+        "cancel_many",
+        "of a tag",
+        (RunFilter(tag="t2"),),
+        {"reason": "enough"},
+        given=(several,),
+        contains=_done(1),
+        reads=_LIST,
+        sent=("POST", "/runs:bulk", {"action": "cancel", "filter": {"tag": "t2"}, "reason": "enough"}, None),
+        typed=("run", "cancel", "--tag", "t2", "--reason", "enough", "--yes"),
+    ),
+    Case(
+        "cancel_many",
+        "as many as expected",
+        (_CRAWLS,),
+        {"expected": 5},
+        given=(several,),
+        contains=_done(5),
+        reads=_LIST,
+    ),
     *refusals(
         "cancel_many",
         ("more than expected", (_CRAWLS,), {"expected": 1}, Refusal("bulk-mismatch", "more runs match", "nothing")),
@@ -234,22 +285,50 @@ _OTHERS = [
         given=(several,),
         reads=_LIST,
     ),
-    Case("retry_many", "of a job", (_CRAWLS,), given=(failed,), reads=_LIST),
-    *refusals("retry_many", ("that wait", (RunFilter(states=(RunState.QUEUED,)),), {}, Refusal("invalid", "", ""))),
+    Case(
+        "retry_many",
+        "of a job",
+        (_CRAWLS,),
+        given=(failed,),
+        contains=_done(1),
+        reads=_LIST,
+        sent=("POST", "/runs:bulk", {"action": "retry", "filter": {"job": "crawl"}}, None),
+        typed=("run", "retry", "--job", "crawl", "--yes"),
+    ),
+    Case(
+        "retry_many",
+        "that wait",
+        (RunFilter(states=(RunState.QUEUED,)),),
+        refused=Refusal("invalid", "is queued cannot be retried", None),
+        sent=("POST", "/runs:bulk", {"action": "retry", "filter": {"state": ["queued"]}}, None),
+        typed=("run", "retry", "--state", "queued", "--yes"),
+    ),
     Case(
         "schedules.occurrences",
         "by position",
         ("hourly", _PAST, _LATER),
         {"limit": 2},
         given=(filled,),
-        contains=[{}, {}],
+        contains=_hours(0, 1),
     ),
-    Case("schedules.occurrences", "by name", ("hourly",), {"from_at": _PAST, "to_at": _LATER}, given=(filled,)),
+    Case(
+        "schedules.occurrences",
+        "after a place that does not tell its time range",
+        ("hourly",),
+        {"from_at": _PAST, "to_at": _LATER, "after": PagePosition(_PAST, 1)},
+        given=(filled,),
+        contains=_hours(1, 2, 3),
+    ),
     *refusals(
         "schedules.occurrences",
-        ("of an unknown one", ("hourli",), {}, Refusal("unknown-schedule", "hourli", "'hourly'")),
-        ("that end first", ("hourly", _LATER, _PAST), {}, Refusal("invalid", "from is after to", None)),
-        ("none", ("hourly", _PAST, _LATER), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 10000")),
+        (
+            "after such a place alone",
+            ("hourly",),
+            {"after": PagePosition(_PAST, 1)},
+            Refusal("invalid", "after", "pass"),
+        ),
+        ("none", ("hourly",), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 10000")),
+        ("that ends first", ("hourly", _LATER, _PAST), {}, Refusal("invalid", "from is after to", None)),
         given=(filled,),
     ),
     Case("workers.find", "of a name", ("web",), given=(workers,), contains=[{"id": "web@aa11"}, {"id": "web@cc33"}]),
@@ -257,4 +336,78 @@ _OTHERS = [
     Case("expectations.find", "of a job without any", ("job", "label"), contains=None),
     Case("check_ready", "a database that is", contains=None),
 ]
-CASES = [*_ENQUEUED, *_MANY, *(replace(case, only=PYTHON) for case in _OTHERS)]
+
+
+def _purged(
+    what: str,
+    named: dict[str, Any],
+    sent: dict[str, Any],
+    typed: tuple[str, ...],
+    refused: Refusal | None = None,
+    count: int | None = None,
+) -> Case:
+    """Return a case of a purge of failed runs, as Python, a request and a command say it."""
+    run_filter = named.pop("filter", RunFilter())
+    return Case(
+        "purge",
+        what,
+        (run_filter,),
+        named,
+        given=(failed,),
+        contains=UNSET if count is None else _done(count),
+        refused=refused,
+        reads=_LIST,
+        sent=("POST", "/runs:purge", sent, None),
+        typed=("purge", *typed, "--yes"),
+    )
+
+
+_PURGED = [
+    _purged("of a job", {"filter": _CRAWLS}, {"filter": {"job": "crawl"}}, ("--job", "crawl"), count=1),
+    _purged("of nobody", {"filter": RunFilter(job="rest")}, {"filter": {"job": "rest"}}, ("--job", "rest"), count=0),
+    _purged("that ended long ago", {"older_than": "7d"}, {"older_than": "7d"}, ("--older-than", "7d"), count=0),
+    _purged("of all", {"everything": True}, {"everything": True}, ("--all",), count=1),
+    _purged(
+        "that is only counted",
+        {"filter": _CRAWLS, "dry_run": True},
+        {"filter": {"job": "crawl"}, "dry_run": True},
+        ("--job", "crawl", "--dry-run"),
+        count=1,
+    ),
+    _purged(
+        "that have not ended",
+        {"filter": RunFilter(states=(RunState.QUEUED,))},
+        {"filter": {"state": ["queued"]}},
+        ("--state", "queued"),
+        Refusal("invalid", "has not ended", None),
+    ),
+    _purged(
+        "by a wrong age",
+        {"older_than": "soon"},
+        {"older_than": "soon"},
+        ("--older-than", "soon"),
+        Refusal("bad-duration", "older_than", "90s"),
+    ),
+    *refusals(
+        "purge",
+        ("more than expected", (_CRAWLS,), {"expected": 0}, Refusal("bulk-mismatch", "more runs match", "nothing")),
+        ("without a filter", (RunFilter(),), {}, Refusal("invalid", "every run", "")),
+        given=(failed,),
+        reads=_LIST,
+        only=PYTHON,
+    ),
+]
+_DEFINED = Case(
+    "schedules.define",
+    "by its options",
+    ("new", "crawl", every("1h"), {"payload": _URL, "jitter": "5s"}),
+    contains={"job": "crawl", "jitter": "5s"},
+    only=(CLIENT, REMOTE),
+)
+CASES = [
+    _DEFINED,
+    *_ENQUEUED,
+    *_MANY,
+    *_PURGED,
+    *(case if case.sent else replace(case, only=PYTHON) for case in _OTHERS),
+]

@@ -7,7 +7,7 @@ from typing import Any
 
 from rota.client.client import Order
 from rota.core.runs.run import RunError
-from tests.conformance.case import Case, Reading, Refusal, refusals
+from tests.conformance.case import PYTHON, REST, Case, Reading, Refusal, refusals
 from tests.conformance.cases.runs import MISSING, finished, running
 from tests.conformance.world import World
 
@@ -19,7 +19,14 @@ async def offered(world: World) -> None:
     world.note("run", (await world.client.enqueue(Order("label", {"image": "cat.png"}))).id)
 
 
+async def stopping(world: World) -> None:
+    """Cancel a run that is under way."""
+    await running(world)
+    await world.client.cancel(world.names["<run>"], actor="ann")
+
+
 _UNDER = ("<run>", 1)
+_SUCCEEDED, _AGAIN = {"state": "succeeded"}, {"state": "scheduled"}
 _STALE: dict[str, tuple[Any, ...]] = {
     "heartbeat": (),
     "progress": (50,),
@@ -50,13 +57,22 @@ CASES = [
         reads=_GET,
     ),
     Case("external.heartbeat", "under its fence", _UNDER, given=(running,), contains={"cancelling": False}),
-    Case("external.progress", "under its fence", (*_UNDER, 60), {"summary": "more"}, given=(running,), reads=_GET),
+    Case(
+        "external.progress",
+        "under its fence",
+        (*_UNDER, 60),
+        {"summary": "more"},
+        given=(running,),
+        contains={"cancelling": False, "lease_until": "<time>"},
+        reads=_GET,
+    ),
     Case(
         "external.step",
         "that succeeded",
         (*_UNDER, "see", "succeeded"),
         {"result": {"n": 2}},
         given=(running,),
+        contains={"state": "succeeded"},
         reads=("steps", {"run_id": "<run>"}),
     ),
     Case(
@@ -65,6 +81,7 @@ CASES = [
         (*_UNDER, "see", "failed"),
         {"error": RunError("Blurred", "too dark", code="E7")},
         given=(running,),
+        contains={"state": "failed"},
         reads=("steps", {"run_id": "<run>"}),
     ),
     Case(
@@ -73,6 +90,7 @@ CASES = [
         (*_UNDER, ["one"]),
         {"no": 1},
         given=(running,),
+        contains=None,
         reads=("logs", {"run_id": "<run>"}),
     ),
     Case(
@@ -81,16 +99,64 @@ CASES = [
         (*_UNDER, ["four", {"text": "five", "level": "warning"}]),
         {"no": 2},
         given=(running,),
+        contains=None,
         reads=("logs", {"run_id": "<run>"}),
     ),
-    Case("external.complete", "with a result", (*_UNDER, {"label": "cat"}), given=(running,), reads=_GET),
-    Case("external.complete", "a second time", (*_UNDER, {"label": "cat"}), given=(finished,), reads=_GET),
-    Case("external.fail", "with a text", (*_UNDER, "too dark"), given=(running,), reads=_GET),
+    Case(
+        "external.complete",
+        "with a result",
+        (*_UNDER, {"label": "cat"}),
+        given=(running,),
+        contains=_SUCCEEDED,
+        reads=_GET,
+    ),
+    Case(
+        "external.complete",
+        "a second time",
+        (*_UNDER, {"label": "cat"}),
+        given=(finished,),
+        contains=_SUCCEEDED,
+        reads=_GET,
+    ),
+    Case("external.fail", "with a text", (*_UNDER, "too dark"), given=(running,), contains=_AGAIN, reads=_GET),
     Case(
         "external.fail",
         "and again after a timedelta",
         (*_UNDER, RunError("Blurred", "too dark")),
         {"after": timedelta(hours=2)},
+        given=(running,),
+        contains=_AGAIN,
+        reads=_GET,
+        only=(*PYTHON, REST),  # a command has a message only
+    ),
+    Case(
+        "external.fail",
+        "for good",
+        (*_UNDER, "too dark"),
+        {"retry": False},
+        given=(running,),
+        contains={"state": "failed"},
+        reads=_GET,
+    ),
+    *refusals(
+        "external.fail",
+        ("what was completed", (*_UNDER, "too dark"), {}, Refusal("already-reported", "<run>", "")),
+        given=(finished,),
+        reads=_GET,
+    ),
+    *(
+        Case(
+            f"external.{verb}", "while it is to stop", (*_UNDER, *rest), given=(stopping,), contains=answer, reads=_GET
+        )
+        for verb, rest, answer in (
+            ("heartbeat", (), {"cancelling": True}),
+            ("progress", (50,), {"cancelling": True}),
+            ("cancelled", (), {"state": "cancelled"}),
+        )
+    ),
+    *refusals(
+        "external.cancelled",
+        ("what nobody cancelled", _UNDER, {}, Refusal("not-asked", "<run>", "")),
         given=(running,),
         reads=_GET,
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +14,8 @@ from rota.core.jobs.secrets import MASK
 from rota.core.jobs.status import JobFilter
 from rota.core.jobs.unique import Unique
 from rota.core.limits.limits import Limit
-from tests.conformance.case import PYTHON, REST, Case, Reading, Refusal, refusals
-from tests.conformance.cases.runs import failed
+from tests.conformance.case import DOORS, PYTHON, REST, Case, Reading, Refusal, refusals
+from tests.conformance.cases.runs import failed, finished
 from tests.conformance.world import World
 
 _URL = "https://example.com/health?key=hunter2"
@@ -27,6 +29,12 @@ async def paused(world: World) -> None:
     await world.client.pause_queue("default", reason="the relay is down", actor="ann")
 
 
+async def cancelled(world: World) -> None:
+    """Cancel a job that is being waited for."""
+    await waiting(world)
+    await world.client.cancel_job("crawl", reason="enough", actor="ann")
+
+
 async def waiting(world: World) -> None:
     """Enqueue runs of two queues, and create a schedule."""
     world.note("run", (await world.client.enqueue(Order("crawl", {"url": "u"}, {"delay": "9h"}))).id)
@@ -34,7 +42,7 @@ async def waiting(world: World) -> None:
     await world.client.schedules.create("news", "crawl", every("30m"), payload={"url": "u"}, actor="ann")
 
 
-_TELL = {"step": "tell", "job": "rest"}
+_PARTS = [{"step": "fetch", "job": "crawl", "payload": {"url": "{payload.url}"}}, {"step": "tell", "job": "rest"}]
 
 
 async def ping(world: World) -> None:
@@ -42,6 +50,12 @@ async def ping(world: World) -> None:
     await world.client.data_jobs.create(
         "ping", "http", url=_URL, headers={"Authorization": "Bearer hunter2"}, actor="ann"
     )
+
+
+async def dropped(world: World) -> None:
+    """Create a data job, and delete it."""
+    await ping(world)
+    await world.client.data_jobs.delete("ping", actor="ann")
 
 
 async def pinged(world: World) -> None:
@@ -75,7 +89,6 @@ _QUESTIONS = [
         "the next page",
         named={"limit": 2, "after": "crawl"},
         contains=[{"name": "label"}, {"name": "rest"}],
-        only=PYTHON,
     ),
     *refusals(
         "jobs",
@@ -106,7 +119,7 @@ _QUESTIONS = [
     Case(
         "job_status", "of a job with runs", ("crawl",), given=(waiting,), contains={"state": "scheduled", "waiting": 1}
     ),
-    Case("job_stats", "of a job", ("crawl",), given=(failed,)),
+    Case("job_stats", "of a job", ("crawl",), given=(failed,), contains={"job": "crawl", "failed": 1, "total": 1}),
     Case("queues", "of all jobs", given=(waiting,), contains=[{"queue": "default"}, {"queue": "slow", "queued": 1}]),
     Case(
         "queues",
@@ -114,7 +127,12 @@ _QUESTIONS = [
         given=(paused,),
         contains=[{"queue": "default", "paused": {"reason": "the relay is down"}}],
     ),
-    Case("scheduler_metrics", "of all", given=(failed,)),
+    Case(
+        "scheduler_metrics",
+        "of all",
+        given=(failed,),
+        contains={"executions": {"total": 1, "success_rate": 0.0}, "jobs": {"failed": 1, "pending": 2}},
+    ),
     Case(
         "executions",
         "of a job",
@@ -170,6 +188,7 @@ _ACTS = [
         ("crawl",),
         {"catch_up": "latest"},
         given=(waiting, paused),
+        contains={"state": "scheduled", "paused_at": None},
         reads=("schedules.list", {}),
     ),
     *refusals(
@@ -186,6 +205,29 @@ _ACTS = [
         given=(waiting,),
         contains={"job": "crawl", "cancelled": 1, "status": {"state": "cancelled"}},
         reads=("schedules.list", {}),
+    ),
+    *(
+        case
+        for verb in ("cancel_job", "pause_job", "retry_job")
+        for case in refusals(
+            verb,
+            ("that is cancelled", ("crawl",), {}, Refusal("job-state", "is cancelled", "possible now: resume")),
+            given=(cancelled,),
+            reads=_STATUS,
+        )
+    ),
+    Case(
+        "resume_job",
+        "that is cancelled",
+        ("crawl",),
+        given=(cancelled,),
+        contains={"state": "scheduled", "cancelled_at": None},
+        reads=("schedules.list", {}),
+    ),
+    *refusals(
+        "retry_job",
+        ("that succeeded", ("label",), {}, Refusal("nothing-to-retry", "it did not fail", "")),
+        given=(finished,),
     ),
     Case("retry_job", "that failed", ("crawl",), given=(failed,), contains={"retry_of": "<run>", "created": True}),
     *refusals("retry_job", ("that has no runs", ("rest",), {}, Refusal("nothing-to-retry", "rest", "enqueue one"))),
@@ -235,8 +277,11 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def _created(what: str, named: dict[str, Any], contains: Any, given: Any = ()) -> Case:
-    return Case("data_jobs.create", what, ("ping",), named, given=given, contains=contains, reads=_PING, only=_UNTYPED)
+def _created(what: str, named: dict[str, Any], contains: Any, given: Any = (), typed: str | None = None) -> Case:
+    words = None if typed is None else ("job", "create", "ping", *shlex.split(typed))
+    only = _UNTYPED if typed is None else DOORS
+    facts: dict[str, Any] = {"given": given, "contains": contains, "reads": _PING}
+    return Case("data_jobs.create", what, ("ping",), named, **facts, only=only, typed=words)
 
 
 _CREATED = [
@@ -244,11 +289,22 @@ _CREATED = [
         "of requests",
         {"kind": "http", "url": _URL},
         {"kind": "http", "created": True, "schedule": None, "run": None, "version": 1},
+        typed=f"--url {_URL}",
     ),
     _created("whose kind is implied", {"url": _URL}, {"kind": "http", "created": True}),
     _created("with all options", _OPTIONS, {"timeout": "3m", "expect": {"success_every": "1d1h"}}),
-    _created("of a command", {"argv": ["pg_dump"], "env": {"PGPASSWORD": "hunter2"}}, {"kind": "command"}),
-    _created("of work outside", {"kind": "external", "payload_schema": {"type": "object"}}, {"kind": "external"}),
+    _created(
+        "of a command",
+        {"argv": ["pg_dump"], "env": {"PGPASSWORD": "hunter2"}},
+        {"kind": "command"},
+        typed="--command --env PGPASSWORD=hunter2 pg_dump",
+    ),
+    _created(
+        "of work outside",
+        {"kind": "external", "payload_schema": {"type": "object"}},
+        {"kind": "external"},
+        typed="""--external --payload-schema '{"type": "object"}'""",
+    ),
     _created(
         "of work outside, with steps",
         {"kind": "external", "steps": ["look", {"id": "tell", "timeout": "1m", "cancelable": False}], "timeout": "1h"},
@@ -261,13 +317,15 @@ _CREATED = [
     ),
     _created(
         "of a pipeline",
-        {"pipeline": [{"step": "fetch", "job": "crawl", "payload": {"url": "{payload.url}"}}, _TELL]},
+        {"pipeline": _PARTS},
         {"kind": "pipeline", "steps": [{"id": "fetch", "name": "crawl"}, {"id": "tell", "name": "rest"}]},
+        typed=f"--pipeline {shlex.quote(json.dumps(_PARTS))}",
     ),
     _created(
         "with a schedule",
         {"url": _URL, "schedule": {"every": "30m"}},
         {"schedule": {"name": "ping", "rule": "every 30 minutes"}},
+        typed=f"""--url {_URL} --set 'schedule={{"every": "30m"}}'""",
     ),
     _created("with a run", {"url": _URL, "run": {"a": 1}}, {"run": {"payload": {"a": 1}, "state": "queued"}}),
     _created(
@@ -394,7 +452,7 @@ _CHANGED = [
         given=(ping,),
         contains={"version": 2, "timeout": "3s"},
         reads=_PING,
-        only=_UNTYPED,
+        typed=("job", "update", "ping", "--timeout", "3s", "--set", 'backoff=["5s"]'),
     ),
     Case(
         "data_jobs.update",
@@ -404,7 +462,7 @@ _CHANGED = [
         given=(ping,),
         contains={"enabled": False},
         reads=_PING,
-        only=_UNTYPED,
+        typed=("job", "update", "ping", "--set", "timeout=null", "--set", "enabled=false"),
     ),
     Case(
         "data_jobs.update",
@@ -414,6 +472,16 @@ _CHANGED = [
         given=(ping,),
         contains={"version": 2},
         reads=_PING,
+        only=_UNTYPED,
+    ),
+    Case(
+        "data_jobs.update",
+        "words of its schedule",
+        ("ping",),
+        {"interval_minutes": 6, "interval_type": "hours", "max_retries": 5},
+        given=(ping,),
+        contains={"version": 2},
+        reads=("schedules.list", {"job": "ping"}),
         only=_UNTYPED,
     ),
     *refusals(
@@ -437,8 +505,18 @@ _CHANGED = [
         ("ping",),
         {"url": _URL, "method": "HEAD"},
         given=(ping,),
-        contains={"created": False, "version": 2},
+        contains={"created": False, "version": 2, "http": {"method": "HEAD", "headers": {}}},
         reads=_PING,
+        only=_UNTYPED,
+    ),
+    Case(
+        "data_jobs.replace",
+        "with a schedule",
+        ("ping",),
+        {"url": _URL, "schedule": {"every": "6h", "overlap": "allow"}},
+        given=(ping,),
+        contains={"created": False, "version": 2},
+        reads=("schedules.list", {"job": "ping"}),
         only=_UNTYPED,
     ),
     Case(
@@ -484,6 +562,31 @@ _CHANGED = [
         reads=_PING,
         only=_UNTYPED,
     ),
+    Case(
+        "data_jobs.restore",
+        "a deleted one",
+        ("ping",),
+        given=(dropped,),
+        contains={"name": "ping", "version": 2, "kind": "http"},
+        reads=_PING,
+    ),
+    *refusals(
+        "data_jobs.restore",
+        ("unknown", ("pong",), {}, Refusal("unknown-job", "pong", "'ping'")),
+        given=(dropped,),
+        reads=("jobs", {}),
+    ),
+    *refusals(
+        "data_jobs.restore",
+        ("that is there", ("ping",), {}, Refusal("conflict", "ping", "rota audit --subject ping")),
+        given=(ping,),
+        reads=_PING,
+    ),
+    *refusals(
+        "data_jobs.restore",
+        ("that code declares", ("crawl",), {}, Refusal("conflict", "code", "")),
+        only=_UNTYPED,
+    ),
 ]
 _MANY = [
     Case(
@@ -493,7 +596,7 @@ _MANY = [
         {"reason": "a rest", "expected": 1},
         contains={"matched": 1, "done": 1, "refused": []},
         reads=("jobs", {}),
-        only=_UNTYPED,
+        typed=("job", "bulk", "pause", "--tag", "net", "--reason", "a rest", "--yes"),
     ),
     Case(
         "change_jobs",
@@ -503,7 +606,7 @@ _MANY = [
         given=(paused,),
         contains={"matched": 3, "done": 3},
         reads=("jobs", {}),
-        only=_UNTYPED,
+        typed=("job", "bulk", "resume", "--all", "--catch-up", "latest", "--yes"),
     ),
     Case(
         "change_jobs",

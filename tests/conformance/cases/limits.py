@@ -1,4 +1,4 @@
-"""Cases of quotas."""
+"""Cases of quotas and live limits."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ async def many_quotas(world: World) -> None:
     """Set more quotas than a page holds."""
     for number in range(5):
         await world.client.quotas.update("tenant", f"{number}", max_queued=number, actor="ann")
+
+
+async def paused_kind(world: World) -> None:
+    """Pause all scopes of a kind."""
+    await world.client.quotas.update("tenant", max_concurrency=0, actor="ann")
+
+
+async def limited(world: World) -> None:
+    """Limit a job and a queue while they run."""
+    await world.client.limit_job("crawl", rate="5/s", lasts="2h", reason="an outage", actor="ann")
+    await world.client.limit_queue("default", max_concurrency=3, actor="ann")
 
 
 _GLOBAL = Refusal("invalid", "without a scope", "use a limit of their job")
@@ -117,6 +128,14 @@ _PAUSES = [
     ),
     Case("quotas.resume", "one that is not", ("tenant", "7"), contains={"was_paused": False}, reads=_LIST),
     Case(
+        "quotas.resume",
+        "one that is paused with its kind",
+        ("tenant", "7"),
+        given=(paused_kind,),
+        refused=Refusal("kind-paused", "tenant/7 is paused with all scopes", "rota quota delete tenant"),
+        reads=_LIST,
+    ),
+    Case(
         "quotas.update",
         "to zero",
         ("tenant", "7"),
@@ -134,7 +153,92 @@ _PAUSES = [
         reads=_LIST,
     ),
 ]
+_STATUS: Reading = ("job_status", {"name": "crawl"})
+_QUEUES: Reading = ("queues", {})
+_LIVE = [
+    Case(
+        "limit_job",
+        "to a rate, for a while",
+        ("crawl",),
+        {"rate": "5/s", "lasts": timedelta(hours=2), "reason": "an outage"},
+        contains={"job": "crawl", "live_limit": {"rate": "5/1s", "max_concurrency": None, "reason": "an outage"}},
+        reads=_STATUS,
+    ),
+    Case(
+        "limit_job",
+        "to so many at a time, anew",
+        ("crawl",),
+        {"max_concurrency": 3},
+        given=(limited,),
+        contains={"live_limit": {"max_concurrency": 3, "rate": None, "by": "<actor>", "until": None}},
+        reads=_STATUS,
+    ),
+    Case(
+        "limit_queue",
+        "to both",
+        ("default",),
+        {"max_concurrency": 3, "rate": "10/1m"},
+        contains={"queue": "default", "live_limit": {"max_concurrency": 3, "rate": "10/1m"}},
+        reads=_QUEUES,
+    ),
+    Case(
+        "limit_queue",
+        "that nobody names yet",
+        ("new",),
+        {"max_concurrency": 3, "force": True},
+        contains={"queue": "new", "queued": 0},
+        reads=_QUEUES,
+    ),
+    *refusals(
+        "limit_job",
+        ("of an unknown name", ("craw",), {"max_concurrency": 1}, Refusal("unknown-job", "craw", "'crawl'")),
+        ("to nothing", ("crawl",), {"max_concurrency": 0}, Refusal("invalid", "would be a pause", "rota job pause")),
+        ("to a wrong rate", ("crawl",), {"rate": "often"}, Refusal("invalid", "often", "100/1m")),
+        (
+            "for no time",
+            ("crawl",),
+            {"rate": "5/s", "lasts": "0s"},
+            Refusal("invalid", "longer than zero", "leave it out"),
+        ),
+        (
+            "with a long reason",
+            ("crawl",),
+            {"max_concurrency": 1, "reason": "x" * 1_001},
+            Refusal("out-of-range", "reason cannot have 1001 characters", "give at most 1000 characters"),
+        ),
+        reads=_STATUS,
+    ),
+    *refusals(
+        "limit_queue",
+        ("of a wrong name", ("defalt",), {"max_concurrency": 1}, Refusal("unknown-queue", "defalt", "'default'")),
+        reads=_QUEUES,
+    ),
+    Case("job_status", "of a limited job", ("crawl",), given=(limited,), contains={"live_limit": {"by": "ann"}}),
+    Case(
+        "queues",
+        "of which one is limited",
+        given=(limited,),
+        contains=[{"queue": "default", "live_limit": {"by": "ann"}}],
+    ),
+    Case("clear_job_limit", "that is there", ("crawl",), given=(limited,), contains=None, reads=_STATUS),
+    Case("clear_queue_limit", "that is there", ("default",), given=(limited,), contains=None, reads=_QUEUES),
+    Case(
+        "clear_job_limit",
+        "that is not there",
+        ("crawl",),
+        refused=Refusal("unknown-limit", "job 'crawl' has no live limit", "rota job ls"),
+        reads=_STATUS,
+    ),
+    Case(
+        "clear_queue_limit",
+        "that is not there",
+        ("default",),
+        refused=Refusal("unknown-limit", "queue 'default' has no live limit", "rota queue ls"),
+        reads=_QUEUES,
+    ),
+]
 CASES = [
+    *_LIVE,
     *_PAUSES,
     *_UNSAID,
     *_UNKNOWN_FIELD,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from rota.core.calendar.triggers import every
 from rota.core.runs.error_fingerprint import stored_error
 from rota.core.runs.run import RunError
 from rota.core.states import Outcome
@@ -34,12 +35,69 @@ async def failures(world: World) -> None:
         await tell(world.store, held, Outcome.FAILED, error=error)
 
 
+async def something_to_come(world: World) -> None:
+    """Make a schedule and a paused one, a run that is delayed, and one that may begin now."""
+    create = world.client.schedules.create
+    await create(
+        "news", "crawl", every("6h"), payload={"url": "u"}, scopes=[("account", "1"), ("account", "2")], actor="ann"
+    )
+    await create("paused", "rest", every("1m"), actor="ann")
+    await world.client.schedules.pause("paused", actor="ann")
+    world.note("delayed", await put(world.store, delay=timedelta(minutes=1)))
+    await put(world.store)
+
+
+async def a_schedule_that_fails(world: World) -> None:
+    """Note that the last 18 runs of a schedule failed."""
+    schedule = await world.client.schedules.create("backup", "rest", every("1d"), actor="ann")
+    lane = "insert into rota_lane (schedule_id, scope_kind, scope_id, failed, failures, attempt, finished_at, skips)"
+    values = f"values ('{schedule.id}', 'global', 'global', 1, 18, 1, 1, 0)"
+    await world.store.database.transact(lambda tx: tx.fetch_sql(f"{lane} {values}"))
+
+
+async def a_snoozed_schedule(world: World) -> None:
+    """Snooze it."""
+    await a_schedule_that_fails(world)
+    await world.client.attention.snooze("schedule_failing", "backup", reason="known", actor="ann")
+
+
 async def acts(world: World) -> None:
     """Change two queues."""
     await world.client.pause_queue("mail", reason="down", force=True, actor="ann")
     await world.client.pause_queue("print", force=True, actor="bob")
     await world.client.resume_queue("mail", actor="ann")
 
+
+async def a_copy(world: World) -> None:
+    """Let the database be a copy that nobody has accepted."""
+    await world.store.database.transact(lambda tx: tx.fetch_sql("update rota_epoch set is_copy = 1"))
+
+
+_DATABASE = [
+    Case("database.get", "the original", contains={"held": False, "accepted_by": None}),
+    Case("database.examine", "a new installation", only=(REMOTE,)),  # sizes differ
+    Case("database.get", "a copy", given=(a_copy,), contains={"held": True, "accepted_at": None}),
+    Case(
+        "database.accept",
+        "a copy",
+        named={"reason": "restored"},
+        given=(a_copy,),
+        contains={"held": False, "accepted_by": "<actor>"},
+        reads=("audit", {"kind": "database"}),
+    ),
+    Case(
+        "database.accept",
+        "the original, which stays as it is",
+        contains={"held": False, "accepted_by": None},
+        reads=("audit", {"kind": "database"}),
+    ),
+    *refusals(
+        "database.accept",
+        ("a long reason", (), {"reason": "x" * 1_001}, Refusal("out-of-range", "reason", "1000")),
+        given=(a_copy,),
+        reads=("database.get", {}),
+    ),
+]
 
 _AUDIT = [
     Case("audit", "of nothing", contains=[]),
@@ -76,6 +134,13 @@ _GROUPS = [
                 {"job": "rest", "type": "Timeout", "count": 1, "last_run_id": "<failed 0>"},
             ]
         },
+    ),
+    Case(
+        "error_groups.list",
+        "of all jobs, the largest first, with a text",
+        named={"all_jobs": True, "sort": "count", "search": "FROM REST"},
+        given=(failures,),
+        contains={"items": [{"type": "Timeout", "parts": [{"job": "rest", "count": 1}], "job_count": 1}]},
     ),
     Case("error_groups.list", "of a job", named={"job": "rest"}, given=(failures,), contains={"items": [{}]}),
     Case(
@@ -114,10 +179,56 @@ _GROUPS = [
         ("that ends first", (), {"since": _LATER, "until": _AT}, Refusal("invalid", "since must be before until")),
         ("after a strange cursor", (), {"cursor": "x"}, Refusal("invalid", "cursor 'x' is invalid", "next_cursor")),
     ),
-    Case("time", "of the database"),
+    Case("time", "of the database", contains={"now": "<time>"}),
+]
+_NO_KIND = Refusal("invalid", "unknown kind", "'run_slow'")
+_FAILING = {"kind": "schedule_failing", "subject": "backup", "severity": "problem", "weight": 18}
+_ATTENTION = [
+    Case("attention.list", "of nothing", contains=[]),
+    Case("attention.list", "of a kind", named={"kind": "run_slow"}, given=(a_schedule_that_fails,), contains=[]),
+    Case("attention.list", "of what is wrong", given=(a_schedule_that_fails,), contains=[_FAILING]),
+    Case("attention.list", "but what is snoozed", given=(a_snoozed_schedule,), contains=[]),
+    Case(
+        "attention.list",
+        "of what is snoozed",
+        named={"snoozed": True},
+        given=(a_snoozed_schedule,),
+        contains=[{**_FAILING, "snoozed_by": "ann", "snooze_reason": "known"}],
+    ),
+    Case(
+        "attention.snooze",
+        "an item",
+        ("schedule_failing", "backup", "2h"),
+        {"reason": "known"},
+        given=(a_schedule_that_fails,),
+        contains={**_FAILING, "snoozed_by": "<actor>", "snooze_reason": "known"},
+        reads=("attention.list", {}),
+    ),
+    Case(
+        "attention.unsnooze",
+        "an item",
+        ("schedule_failing", "backup"),
+        given=(a_snoozed_schedule,),
+        contains={"was_snoozed": True},
+        reads=("attention.list", {}),
+    ),
+    Case("attention.unsnooze", "nothing", ("clock",), contains={"was_snoozed": False}, reads=("attention.list", {})),
+    *refusals(
+        "attention.snooze",
+        ("of nothing", ("run_slow", "r"), {}, Refusal("unknown-attention", "'run_slow' of 'r'", "rota attention")),
+        ("of a wrong kind", ("run_slwo",), {}, _NO_KIND),
+        ("for no time", ("run_slow", "r", "0s"), {}, Refusal("invalid", "length must be more than 0s", None)),
+    ),
+    *refusals(
+        "attention.list",
+        ("of a wrong kind", (), {"kind": "run_slwo"}, _NO_KIND),
+    ),
+    *refusals("attention.unsnooze", ("of a wrong kind", ("run_slwo",), {}, _NO_KIND)),
 ]
 CASES = [
+    *_ATTENTION,
     *_AUDIT,
+    *_DATABASE,
     *_GROUPS,
     Case("monitoring.overview", "of nothing", contains={"live": {"running": 0, "queued": 0}, "attention_count": 0}),
     Case(
@@ -149,6 +260,37 @@ CASES = [
         contains={"lanes": [{"name": "work", "attempts": [{"run_id": "<first>", "no": 1, "state": "succeeded"}]}]},
     ),
     Case("monitoring.timeline", "of a range", (_AT, _LATER), {"by": "queue"}, contains={"from": _ZONED, "by": "queue"}),
+    Case("monitoring.upcoming", "of nothing", contains={"items": [], "total": 0, "truncated": False}),
+    Case(
+        "monitoring.upcoming",
+        "of a schedule and a delayed run",
+        ("1d",),
+        {"each": 2},
+        given=(something_to_come,),
+        contains={
+            "items": [
+                {"run_id": "<delayed>", "job": "work", "queue": "default", "schedule": None, "attempt": 0},
+                {"schedule": "news", "job": "crawl", "run_id": None, "rule": "every 6 hours", "scopes": 2, "more": 0},
+                {"schedule": "news", "more": 2},
+            ],
+            "total": 5,
+            "truncated": False,
+        },
+    ),
+    Case(
+        "monitoring.upcoming",
+        "no more than asked for",
+        ("1d",),
+        {"limit": 1},
+        given=(something_to_come,),
+        contains={"items": [{"run_id": "<delayed>"}], "truncated": True},
+    ),
+    *refusals(
+        "monitoring.upcoming",
+        ("of no time", ("0s",), {}, Refusal("invalid", "within must be more than 0s", None)),
+        ("of a year", ("365d",), {}, Refusal("invalid", "at most 31d", None)),
+        ("of none", (), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to")),
+    ),
     *refusals(
         "monitoring.series",
         ("that ends first", (_LATER, _AT), {}, Refusal("invalid", "from is after to", None)),

@@ -11,7 +11,7 @@ from rota.core.runs.error_fingerprint import fingerprint_of
 from rota.core.runs.run import RunError, RunFilter
 from rota.core.states import Outcome, RunState
 from rota.values.scope import Scope
-from tests.conformance.case import PYTHON, Case, Reading, Refusal, refusals
+from tests.conformance.case import BLOCKING, CLIENT, PYTHON, REMOTE, REST, Case, Reading, Refusal, refusals
 from tests.conformance.world import World
 from tests.support.runs.runs import claim, put, tell
 
@@ -26,7 +26,17 @@ _NO_STEP = Refusal("unknown-step", "luk", "")
 _FINAL = Refusal("run-is-final", "<run>", "a final run never changes")
 _REUSED = Refusal("idempotency-key-reused", "again", "")
 _FOREIGN = Refusal("unknown-run", "<run>", "")
-_GENERAL = ("get", "attempts", "steps", "progress", "logs", "parents", "children", "replicas", "explain", "events")
+_GENERAL = (
+    *("get", "attempts", "steps", "progress", "logs", "parents", "children", "family", "replicas", "explain", "events"),
+)
+_OWN: dict[str, Any] = {
+    "get": {"id": "<run>", "state": "scheduled", "scope": {"kind": "tenant", "id": "42"}},
+    "progress": {"percentage": None},
+    "family": {"items": [{"id": "<run>"}], "links": [], "truncated": False},
+    "explain": {"verdict": "scheduled", "facts": {"run_id": "<run>"}},
+    "events": [{"type": "created", "subject": "<run>"}],
+}
+"""What is told of a run that waits; of other things it has none."""
 _COMMANDS: dict[str, dict[str, Any]] = {"cancel": {}, "retry": {}, "restrict": {"only_workers": ["gpu-1"]}}
 
 
@@ -154,12 +164,45 @@ _PARTS = [
         given=(running,),
         contains=[{"text": "one", "level": "info"}, {"text": "two", "level": "error"}, {"text": "three"}],
     ),
-    Case("logs", "the last line", ("<run>",), {"last": 1}, given=(running,), contains=[{"text": "three"}]),
+    Case("logs", "the last line", ("<run>",), {"tail": 1}, given=(running,), contains=[{"text": "three"}]),
+    Case(
+        "logs",
+        "the first of the last lines",
+        ("<run>",),
+        {"tail": 2, "limit": 1},
+        given=(running,),
+        contains=[{"text": "two", "cursor": "1.1.2"}],
+    ),
+    Case(
+        "logs",
+        "after a line",
+        ("<run>",),
+        {"cursor": "1.1.1", "limit": 5},
+        given=(running,),
+        contains=[{"text": "two"}, {"text": "three", "cursor": "1.1"}],
+    ),
     Case("parents", "of a run", ("<run>",), given=(related,), contains=[{"id": "<second>"}, {"id": "<third>"}]),
     Case("children", "of a run", ("<first>",), given=(related,), contains=[{"id": "<second>"}, {"id": "<third>"}]),
+    Case(
+        "family",
+        "of a run",
+        ("<second>",),
+        given=(related,),
+        contains={"truncated": False, "items": [{"id": "<second>"}, {}, {}, {}]},
+    ),
+    Case(
+        "family",
+        "the nearest",
+        ("<first>",),
+        {"limit": 1},
+        given=(related,),
+        contains={"truncated": True, "links": [], "items": [{"id": "<first>", "more": True}]},
+    ),
     Case("replicas", "of a run without any", ("<run>",), given=(queued,), contains=[]),
-    Case("explain", "a run that waits", ("<run>",), given=(queued,), contains={"verdict": "scheduled"}),
-    Case("explain", "a run that failed", ("<run>",), given=(failed,), contains={"verdict": "failed"}),
+    *(
+        Case("explain", what, ("<run>",), given=(given,), contains={"verdict": verdict}, typed=("explain", "<run>"))
+        for what, given, verdict in (("a run that waits", queued, "scheduled"), ("a run that failed", failed, "failed"))
+    ),
     Case(
         "events", "of a run that failed", ("<run>",), given=(failed,), contains=[{"to": "queued"}, {}, {"to": "failed"}]
     ),
@@ -179,7 +222,6 @@ _LISTS = [
         named={"limit": 2, "before": "<run 3>"},
         given=(several,),
         contains={"items": numbers(2, 1)},
-        only=PYTHON,
     ),
     *(
         Case("page", what, (run_filter,), given=(several,), contains={"items": numbers(*places)})
@@ -200,11 +242,47 @@ _LISTS = [
         ]
     ),
     *(
+        Case("page", what, (run_filter,), given=(queued,), contains={"items": items})
+        for what, run_filter, items in [
+            ("of a queue and a key", RunFilter(queue="default", key="k"), [{"id": "<run>", "key": "k"}]),
+            ("of another key", RunFilter(key="l"), []),
+            ("of another queue", RunFilter(queue="slow"), []),
+            ("of a schedule", RunFilter(schedule="nightly"), []),
+            ("of a worker", RunFilter(worker="w@1"), []),
+        ]
+    ),
+    Case("page", "with how far they are", given=(running,), contains={"items": [{"progress": {"summary": "looking"}}]}),
+    *(
         Case("page", what, (run_filter,), given=(failed,), contains={"items": [{"id": "<run>"}]})
         for what, run_filter in [
             ("of an error", RunFilter(error="no luck")),
             ("of a fingerprint", RunFilter(fingerprint=fingerprint_of(RunError(type="ValueError", message="no luck")))),
         ]
+    ),
+    Case("job_runs", "all of a job", ("crawl",), given=(several,), contains={"items": _ALL, "next_cursor": None}),
+    Case(
+        "job_runs",
+        "some of a job",
+        ("crawl", RunFilter(scope=Scope("tenant", "1"))),
+        {"limit": 1},
+        given=(several,),
+        contains={"items": numbers(3), "next_cursor": "<next_cursor>"},
+    ),
+    Case(
+        "job_runs",
+        "after the first two",
+        ("crawl",),
+        {"limit": 2, "before": "<run 3>"},
+        given=(several,),
+        contains={"items": numbers(2, 1)},
+    ),
+    Case("job_runs", "of a job that has none", ("rest",), given=(several,), contains={"items": []}),
+    *refusals(
+        "job_runs",
+        ("of an unknown job", ("craw",), {}, Refusal("unknown-job", "craw", "'crawl'")),
+        ("of two jobs", ("crawl", RunFilter(job="rest")), {}, Refusal("invalid", "job is 'rest'", None)),
+        ("none", ("crawl",), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 500")),
+        given=(several,),
     ),
     Case("page", "of a caller's own scope", given=(several,), scope=("tenant", "1"), contains={"items": _ODD}),
     *refusals(
@@ -257,6 +335,32 @@ _ACTS = [
     ),
     Case(
         "retry", "with its steps", ("<run>",), {"keep_steps": True}, given=(finished,), contains={"retry_of": "<run>"}
+    ),
+    Case(
+        "retry",
+        "with another payload",
+        ("<run>",),
+        {"payload": {"url": "https://example.org"}},
+        given=(cancelled,),
+        contains={"retry_of": "<run>", "payload": {"url": "https://example.org"}},
+    ),
+    *refusals(
+        "retry",
+        ("with a wrong payload", ("<run>",), {"payload": {"url": 1}}, Refusal("bad-payload", "url", None)),
+        given=(cancelled,),
+        reads=("count", {}),
+        only=(CLIENT, BLOCKING, REMOTE, REST),  # a command has no functions, and says it as the schema does
+    ),
+    *refusals(
+        "retry",
+        (
+            "with another payload and the old steps",
+            ("<run>",),
+            {"payload": {"url": "x"}, "keep_steps": True},
+            Refusal("invalid", "cannot be kept", ""),
+        ),
+        given=(cancelled,),
+        reads=("count", {}),
     ),
     *refusals(
         "retry",
@@ -316,8 +420,21 @@ _AMBIGUOUS = Refusal("ambiguous-run", "", "")
 _OF_ONE = [
     *refusals("get", ("several by one beginning", ("0",), {}, _AMBIGUOUS), given=(several,)),
     *refusals(
+        "family",
+        ("of no run", ("<run>",), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 500")),
+        given=(queued,),
+    ),
+    *refusals(
         "logs",
-        ("no lines", ("<run>",), {"last": 0}, Refusal("out-of-range", "last", "give 1 to 1000")),
+        ("no lines", ("<run>",), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 1000")),
+        ("none of the last lines", ("<run>",), {"tail": 0}, Refusal("out-of-range", "tail", "give 1 to 1000")),
+        ("another cursor", ("<run>",), {"cursor": "1.x"}, Refusal("invalid", "cursor", "use next_cursor")),
+        (
+            "two places",
+            ("<run>",),
+            {"cursor": "1.1", "tail": 2},
+            Refusal("invalid", "cursor and tail exclude each other", "give one of them"),
+        ),
         given=(running,),
     ),
     *(
@@ -326,7 +443,9 @@ _OF_ONE = [
         for case in (
             *refusals(verb, ("a run that is not", (MISSING,), {}, _UNKNOWN), given=(queued,)),
             *refusals(verb, ("a run by no id", ("zz",), {}, Refusal("unknown-run", "zz", "")), given=(queued,)),
-            Case(verb, "of a tenant's own run", ("<run>",), given=(queued,), scope=_TENANT),
+            Case(
+                verb, "of a tenant's own run", ("<run>",), given=(queued,), contains=_OWN.get(verb, []), scope=_TENANT
+            ),
             Case(
                 verb,
                 "of another tenant's run",

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from rota.core.calendar.notation import written_instant
 from rota.core.calendar.triggers import Trigger, cron, every, following, once
 from rota.core.jobs.retry import Exponential
-from rota.core.planning.simulation_report import SimulationOptions
+from rota.core.ledger.occurrences import PagePosition
 from rota.values.scope import Scope
-from tests.conformance.case import PYTHON, REST, Case, Reading, Refusal, refusals
+from tests.conformance.case import PYTHON, REST, Arrangement, Case, Reading, Refusal, refusals
 from tests.conformance.world import World
 
 _FAR = datetime(2040, 1, 31, 8, tzinfo=UTC)
 _PAST = datetime(2020, 1, 31, 8, tzinfo=UTC)
 _LIST: Reading = ("schedules.list", {})
+_AUDIT: Reading = ("audit", {"kind": "schedule"})
 _NEWS: Reading = ("schedules.get", {"name": "news"})
 _UNTYPED = (*PYTHON, REST)
 _URL: dict[str, Any] = {"payload": {"url": "https://example.com"}}
@@ -54,6 +61,34 @@ async def schedules(world: World) -> None:
     await create("scoped", "rest", every("1d"), scopes=[("a", "1"), ("b", "2")], actor="ann")
 
 
+def _file(documents: Sequence[Mapping[str, Any]]) -> Arrangement:
+    """Write a file of schedules."""
+
+    async def arrange(world: World) -> None:
+        folder = Path(world.stack.enter_context(TemporaryDirectory()))
+        (folder / "schedules.json").write_text(json.dumps({"schedule": documents}))
+        world.note("file", str(folder / "schedules.json"))
+
+    return arrange
+
+
+async def filled(world: World) -> None:
+    """Create several schedules, and backfill three nights of one."""
+    await schedules(world)
+    await world.client.schedules.backfill("nightly", _PAST, _PAST + timedelta(days=3), actor="ann")
+
+
+def _night(number: int) -> datetime:
+    return datetime(2020, 2, 1, 1, 30, tzinfo=UTC) + timedelta(days=number)
+
+
+def _nights(*numbers: int) -> list[dict[str, Any]]:
+    return [{"kind": "ran", "plan_time": written_instant(_night(number))} for number in numbers]
+
+
+_TWO_NIGHTS = [night["plan_time"] for night in _nights(0, 1)]
+
+
 async def replaced(world: World) -> None:
     """Create a schedule by replacing none."""
     await world.client.schedules.replace("new", "crawl", every("1h"), **_URL, actor="ann")
@@ -65,6 +100,18 @@ async def paused(world: World) -> None:
     await world.client.schedules.pause("news", reason="a rest", actor="ann")
 
 
+async def deleted(world: World) -> None:
+    """Delete a schedule."""
+    await paused(world)
+    await world.client.schedules.delete("news", actor="ann")
+
+
+async def remade(world: World) -> None:
+    """Delete a schedule, and create another of its name."""
+    await deleted(world)
+    await world.client.schedules.create("news", "crawl", every("1h"), **_URL, actor="ann")
+
+
 async def triggered(world: World) -> None:
     """Run a schedule now, under a key."""
     await schedules(world)
@@ -72,17 +119,52 @@ async def triggered(world: World) -> None:
     world.note("run", run.id)
 
 
+_Audited = tuple[str, tuple[Any, ...], dict[str, Any], tuple[Arrangement, ...], Any]
+_AUDITED: list[_Audited] = [
+    ("schedules.create", ("x", "rest", every("1h")), {}, (), {"name": "x"}),
+    ("schedules.update", ("news",), {"jitter": "10s", "description": "d"}, (schedules,), {"name": "news"}),
+    ("schedules.pause", ("news",), {"reason": "r", "until": _FAR}, (schedules,), {"state": "paused"}),
+    ("schedules.resume", ("news",), {"catch_up": "latest"}, (paused,), {"state": "active"}),
+    ("schedules.disable", ("news",), {}, (schedules,), {"state": "disabled"}),
+    ("schedules.enable", ("news",), {}, (schedules,), {"state": "active"}),
+    ("schedules.trigger", ("news",), {"force": True}, (schedules,), [{"schedule": "news"}]),
+    ("schedules.delete", ("news",), {}, (schedules,), None),
+    ("schedules.apply_documents", ([], "me"), {}, (schedules,), [{"kind": "delete"}]),
+]
+
+
 _UNKNOWN = Refusal("unknown-schedule", "nwes", "'news'")
-_TRIGGERS: dict[str, tuple[Trigger, str]] = {
-    "by an interval": (every("30m"), "every 30 minutes"),
-    "by cron": (cron("30 2 * * *", "Europe/Berlin"), "every day at 02:30, Europe/Berlin"),
-    "once": (once(_FAR), "once at 2040-01-31 08:00:00 UTC"),
-    "after another job": (following("rest", on="end"), "after each end of rest"),
+_TRIGGERS: dict[str, tuple[Trigger, str, str]] = {
+    "by an interval": (every("30m"), "every 30 minutes", "--every 30m"),
+    "by cron": (
+        cron("30 2 * * *", "Europe/Berlin"),
+        "every day at 02:30, Europe/Berlin",
+        "--cron '30 2 * * *' --tz Europe/Berlin",
+    ),
+    "once": (once(_FAR), "once at 2040-01-31 08:00:00 UTC", "--once 2040-01-31T08:00:00Z"),
+    "after another job": (following("rest", on="end"), "after each end of rest", "--following rest --on end"),
 }
 
 
 def _refused(verb: str, *rows: tuple[str, tuple[Any, ...], dict[str, Any], Refusal]) -> list[Case]:
     return refusals(f"schedules.{verb}", *rows, given=(schedules,), reads=_LIST, only=_UNTYPED)
+
+
+def _typed_refusals(verb: str, *rows: tuple[tuple[Any, ...], dict[str, Any], Refusal, str]) -> list[Case]:
+    """Return cases of refusals that the command line can express: its words after the verb come last."""
+    return [
+        Case(
+            f"schedules.{verb}",
+            f"typed: {words}",
+            args,
+            named,
+            given=(schedules,),
+            refused=refusal,
+            reads=_LIST,
+            typed=("schedule", verb, *shlex.split(words)),
+        )
+        for args, named, refusal, words in rows
+    ]
 
 
 _WRONG: list[tuple[str, dict[str, Any], Refusal]] = [
@@ -96,6 +178,45 @@ _WRONG: list[tuple[str, dict[str, Any], Refusal]] = [
         Refusal("bad-trigger", "start_at", "end it with Z"),
     ),
 ]
+_RULES: list[tuple[str, str, dict[str, Any]]] = [
+    ("to an impossible minute", "minute", {"cron": "61 * * * *"}),
+    ("to an unknown zone", "timezone", {"cron": "0 9 * * *", "timezone": "Europe/Berlinn"}),
+    ("to an interval of nothing", "interval", {"every": "0s"}),
+    ("to no time", "once", {"once": "soon"}),
+    ("but never on a day that is not", "exclude", {"every": "1h", "exclude": ["2026-02-30"]}),
+    ("only in a window that is none", "windows", {"every": "1h", "windows": ["late"]}),
+]
+"""What cannot be, and the field that says so."""
+_UPDATES: list[tuple[tuple[Any, ...], dict[str, Any], Refusal, str]] = [
+    (("nwes",), {"enabled": False}, _UNKNOWN, "nwes --set enabled=false"),
+    (("news",), {"cron": "61 * * * *"}, Refusal("bad-trigger", "minute", ""), "news --cron '61 * * * *'"),
+    (("news",), {"every": "0s"}, Refusal("bad-trigger", "interval", ""), "news --every 0s"),
+    (("news",), {"job": "craw"}, Refusal("unknown-job", "craw", "'crawl'"), "news --job craw"),
+    (("news",), {"overlap": "never"}, Refusal("invalid", "never", ""), "news --overlap never"),
+    (("news",), {"jitter": "soon"}, Refusal("bad-duration", "jitter", "90s"), "news --jitter soon"),
+    (
+        ("news",),
+        {"payload": {"uri": "x"}},
+        Refusal("bad-payload", "uri", "'url'"),
+        """news --payload '{"uri": "x"}'""",
+    ),
+]
+_DOCUMENTS: list[tuple[str, list[dict[str, Any]], Refusal]] = [
+    ("of another owner", [{"name": "news", "job": "rest", "every": "1h"}], Refusal("conflict", "news", "")),
+    ("one name twice", [{"name": "x", "job": "rest", "every": "1h"}] * 2, Refusal("invalid", "x", "")),
+    ("a wrong one", [{"name": "x", "job": "rest", "every": "soon"}], Refusal("bad-duration", "soon", "")),
+    ("of an unknown job", [{"name": "x", "job": "craw", "every": "1h"}], Refusal("unknown-job", "craw", "'crawl'")),
+    (
+        "with an unknown key",
+        [{"name": "x", "job": "rest", "every": "1h", "overlapp": "skip"}],
+        Refusal("unknown-option", "overlapp", "'overlap'"),
+    ),
+]
+_NEW: list[dict[str, Any]] = [
+    {"name": "nightly", "job": "rest", "every": "1h"},
+    {"name": "new", "job": "rest", "once": "2040-01-31T08:00:00Z"},
+]
+_APPLY = ("schedule", "apply", "<file>", "--owner", "me", "--yes")
 _DEFINITIONS = [
     *(
         Case(
@@ -105,9 +226,9 @@ _DEFINITIONS = [
             _URL,
             contains={"name": "new", "rule": rule, "owner": "<actor>", "revision": 1},
             reads=_LIST,
-            only=_UNTYPED,
+            typed=("schedule", "create", "new", "crawl", '{"url": "https://example.com"}', *shlex.split(options)),
         )
-        for what, (trigger, rule) in _TRIGGERS.items()
+        for what, (trigger, rule, options) in _TRIGGERS.items()
     ),
     Case(
         "schedules.create",
@@ -182,7 +303,7 @@ _DEFINITIONS = [
         given=(schedules,),
         contains={"revision": 2, "rule": "every day at 03:00, UTC"},
         reads=_LIST,
-        only=_UNTYPED,
+        typed=("schedule", "update", "news", "--cron", "0 3 * * *", "--tz", "UTC", "--jitter", "10s"),
     ),
     Case(
         "schedules.update",
@@ -192,7 +313,7 @@ _DEFINITIONS = [
         given=(schedules,),
         contains={"state": "disabled"},
         reads=_LIST,
-        only=_UNTYPED,
+        typed=("schedule", "update", "news", "--set", "description=null", "--set", "enabled=false"),
     ),
     Case(
         "schedules.update",
@@ -213,14 +334,49 @@ _DEFINITIONS = [
             {"enabled": False, "expected_revision": 7},
             Refusal("changed-meanwhile", "", ""),
         ),
+        *(
+            (what, ("news",), {"every": None, **rule}, Refusal("bad-trigger", field, ""))
+            for what, field, rule in _RULES
+        ),
+        ("to a rule of no trigger", ("news",), {"every": None}, Refusal("invalid", "has no trigger", "")),
+        ("to two triggers", ("news",), {"cron": "* * * * *", "every": "1h"}, Refusal("invalid", "cron and every", "")),
+        ("to a name of none", ("news",), {"evry": "1h"}, Refusal("unknown-option", "evry", "'every'")),
         ("to an unknown job", ("news",), {"job": "craw"}, Refusal("unknown-job", "craw", "'crawl'")),
         *((what, ("news",), named, refusal) for what, named, refusal in _WRONG),
     ),
+    *_typed_refusals("update", *_UPDATES),
     Case("schedules.delete", "one", ("news",), given=(schedules,), contains=None, reads=_LIST),
     *_refused(
         "delete",
         ("an unknown one", ("nwes",), {}, _UNKNOWN),
         ("of another revision", ("news",), {"expected_revision": 7}, Refusal("changed-meanwhile", "", "")),
+    ),
+    Case(
+        "schedules.restore",
+        "a paused one",
+        ("news",),
+        given=(deleted,),
+        contains={
+            "name": "news",
+            "state": "paused",
+            "pause_reason": "a rest",
+            "revision": 4,
+            "rule": "every 30 minutes",
+        },
+        reads=_LIST,
+    ),
+    *_refused("restore", ("an unknown one", ("gone",), {}, Refusal("unknown-schedule", "gone", "30 days"))),
+    *refusals(
+        "schedules.restore",
+        ("one that is misspelled", ("nwes",), {}, _UNKNOWN),
+        given=(deleted,),
+        reads=_LIST,
+    ),
+    *refusals(
+        "schedules.restore",
+        ("while there is another", ("news",), {}, Refusal("duplicate-schedule", "news", "rota audit --subject news")),
+        given=(remade,),
+        reads=_LIST,
     ),
 ]
 _FILTERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
@@ -229,8 +385,60 @@ _FILTERS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "of an owner": ({"owner": "me"}, ("nightly",)),
     "of a text": ({"text": "NIGH"}, ("nightly",)),
     "of a state": ({"state": "paused"}, ("news",)),
+    "failing": ({"state": "failing"}, ()),
+    "late": ({"state": "late"}, ()),
     "with their last runs": ({"recent": 3, "job": "crawl"}, ("news",)),
 }
+_BERLIN = {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}
+_SIMULATED: list[tuple[str, tuple[Any, ...], dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    ("a day", ("news",), {}, {"counts": {"run": 48}, "unlisted": 28}, {}),
+    (
+        "only its next times",
+        ("nightly", "0s"),
+        {"limit": 2},
+        {"fires": [{"plan_time": "2040-02-01T01:30:00Z", "local": "2040-02-01T02:30:00+01:00"}, {}], "events": []},
+        {},
+    ),
+    (
+        "with assumptions and changes",
+        ("news", "3h"),
+        {
+            "duration": "40m",
+            "fail_every": 2,
+            "outages": ((_FAR, _FAR + timedelta(minutes=50)),),
+            "workers": 1,
+            "changes": {"every": "20m", "overlap": "queue_all"},
+        },
+        {"schedules": [{"kind": "change", "rule": "every 20 minutes", "durations": "40m, as given"}]},
+        {"only": _UNTYPED},
+    ),
+    (
+        "documents that are right",
+        (),
+        {"documents": [_BERLIN, {"name": "news", "job": "rest", "every": "1h"}], "limit": 2},
+        {
+            "schedules": [
+                {"kind": "create", "problems": []},
+                {"kind": "change", "changes": [{"key": "job"}, {}, {}, {}]},
+            ]
+        },
+        {"only": _UNTYPED},
+    ),
+    (
+        "a document that is wrong",
+        (),
+        {"documents": [{"job": "crawl", "every": "1h", "overlap": "never"}]},
+        {"schedules": [{"problems": [{"key": "overlap"}]}]},
+        {"only": _UNTYPED},
+    ),
+    (
+        "documents of an owner",
+        (),
+        {"documents": [{"name": "news", "job": "rest", "every": "1h"}], "owner": "me"},
+        {"schedules": [{"problems": [{"code": "conflict"}]}, {"kind": "delete", "name": "nightly"}]},
+        {"only": _UNTYPED},
+    ),
+]
 _QUESTIONS = [
     Case(
         "schedules.get",
@@ -257,60 +465,27 @@ _QUESTIONS = [
         named={"limit": 1, "after": "news"},
         given=(schedules,),
         contains=[{"name": "nightly"}],
-        only=PYTHON,
     ),
     *refusals(
         "schedules.list",
         ("of a wrong state", (), {"state": "pausd"}, Refusal("invalid", "pausd", "'paused'")),
         ("none", (), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 1000")),
     ),
-    Case(
-        "schedules.preview",
-        "its next times",
-        ("nightly", 3),
-        {"after": _FAR},
-        given=(schedules,),
-        contains=[{"plan_time": "2040-02-01T01:30:00Z", "local": "2040-02-01T02:30:00+01:00"}, {}, {}],
-    ),
-    *refusals(
-        "schedules.preview",
-        ("no times", ("news", 0), {}, Refusal("out-of-range", "n", "give 1 to 1000")),
-        given=(schedules,),
-        only=PYTHON,
-    ),
-    Case(
-        "schedules.preview_document",
-        "that is right",
-        ({"cron": "30 2 * * *", "timezone": "Europe/Berlin"}, 2),
-        {"after": _FAR},
-        contains={"problems": [], "fires": [{}, {}]},
-        only=_UNTYPED,
-    ),
-    Case(
-        "schedules.preview_document",
-        "that is wrong",
-        ({"job": "crawl", "every": "1h", "overlap": "never"},),
-        {"after": _FAR},
-        contains={"problems": [{}]},
-        only=_UNTYPED,
-    ),
-    Case("schedules.simulate", "a day", ("news",), {"start": _FAR}, given=(schedules,), only=_UNTYPED),
-    Case(
-        "schedules.simulate",
-        "with assumptions and changes",
-        (
-            "news",
-            "3h",
-            SimulationOptions(duration="40m", fail_every=2, outages=((_FAR, _FAR + timedelta(minutes=50)),), workers=1),
-        ),
-        {"start": _FAR, "trigger": every("20m"), "overlap": "queue_all"},
-        given=(schedules,),
-        only=_UNTYPED,
+    *(
+        Case(
+            "schedules.simulate", what, arguments, {"start": _FAR, **named}, given=(schedules,), contains=answer, **only
+        )
+        for what, arguments, named, answer, only in _SIMULATED
     ),
     *_refused(
         "simulate",
         ("for a wrong time", ("news", "soon"), {}, Refusal("bad-duration", "span", "90s")),
-        ("with a wrong change", ("news",), {"overlap": "never"}, Refusal("invalid", "never", "")),
+        ("with a wrong change", ("news",), {"changes": {"overlap": "never"}}, Refusal("invalid", "never", "")),
+        ("with an unknown option", ("news",), {"overlapp": "skip"}, Refusal("unknown-option", "overlapp", "")),
+        ("nothing", (), {}, Refusal("invalid", "one schedule, or documents", "`documents`")),
+        ("an unknown one", ("nwes",), {}, _UNKNOWN),
+        ("too many", ("news",), {"limit": 1_001}, Refusal("out-of-range", "limit", "give 1 to 1000")),
+        ("for too long", ("news", "20000d"), {}, Refusal("invalid", "at most 3660 days", None)),
     ),
     Case(
         "schedules.events",
@@ -319,20 +494,77 @@ _QUESTIONS = [
         given=(paused,),
         contains=[{"type": "created"}, {"type": "paused", "actor": "ann"}],
     ),
-    Case("schedules.verify", "one", ("news",), given=(schedules,)),
-    Case("schedules.verify", "only by counting", ("news",), {"thorough": False}, given=(schedules,)),
+    Case("schedules.verify", "one", ("nightly",), given=(filled,), contains={"findings": [], "schedule": "nightly"}),
     Case(
-        "schedules.explain", "a time to come", ("nightly", datetime(2040, 2, 1, 1, 30, tzinfo=UTC)), given=(schedules,)
+        "schedules.verify",
+        "only by counting",
+        ("nightly",),
+        {"thorough": False},
+        given=(filled,),
+        contains={"findings": [], "schedule": "nightly"},
     ),
-    Case("schedules.explain", "no plan time", ("nightly", _FAR), given=(schedules,)),
-    Case("schedules.recent", "of some", (["nightly", "news"],), given=(triggered,)),
     Case(
-        "schedules.occurrences",
+        "schedules.explain",
+        "a time to come",
+        ("nightly", datetime(2040, 2, 1, 1, 30, tzinfo=UTC)),
+        given=(schedules,),
+        contains={"verdict": "future", "words": ["It will be planned at 2040-02-01T01:30:00Z."]},
+        typed=("explain", "nightly", "--at", "2040-02-01T02:30"),
+    ),
+    Case(
+        "schedules.explain",
+        "the newest plan time, or the next if none has come",
+        ("nightly",),
+        given=(schedules,),
+        contains={"verdict": "future"},
+        typed=("explain", "nightly"),
+    ),
+    Case(
+        "schedules.explain",
+        "no plan time",
+        ("nightly", _FAR),
+        given=(schedules,),
+        contains={"verdict": "not_planned", "facts": {"before": "2040-01-31T01:30:00Z"}},
+        typed=("explain", "nightly", "--at", "2040-01-31T08:00:00Z"),
+    ),
+    Case(
+        "schedules.recent",
+        "of some",
+        (["nightly", "news"],),
+        given=(triggered,),
+        contains={"nightly": {"recent": [], "p50_duration_ms": None}, "news": {"recent": []}},
+    ),
+    Case(
+        "schedules.occurrence_page",
         "by position",
         ("nightly", _PAST, _PAST + timedelta(days=3)),
-        {"limit": 2},
+        given=(filled,),
+        contains={"items": _nights(0, 1, 2), "next_cursor": None},
+    ),
+    Case(
+        "schedules.occurrence_page",
+        "the first two",
+        ("nightly",),
+        {"from_at": _PAST, "to_at": _PAST + timedelta(days=3), "limit": 2},
+        given=(filled,),
+        contains={"items": _nights(0, 1), "next_cursor": "<next_cursor>"},
+    ),
+    Case(
+        "schedules.occurrence_page",
+        "after the first two, in the time range of the place",
+        ("nightly",),
+        {"after": PagePosition(_night(1), 1, _PAST, _PAST + timedelta(days=3))},
+        given=(filled,),
+        contains={"items": _nights(2), "next_cursor": None},
+    ),
+    Case("schedules.occurrence_page", "of the last day", ("news",), given=(schedules,), contains={"next_cursor": None}),
+    *refusals(
+        "schedules.occurrence_page",
+        ("of an unknown one", ("nightli",), {}, Refusal("unknown-schedule", "nightli", "'nightly'")),
+        ("that ends first", ("nightly", _FAR, _PAST), {}, Refusal("invalid", "from is after to", None)),
+        ("none", ("nightly",), {"limit": 0}, Refusal("out-of-range", "limit", "give 1 to 10000")),
+        ("too many", ("nightly",), {"limit": 10_001}, Refusal("out-of-range", "limit", "give 1 to 10000")),
         given=(schedules,),
-        contains=[],
     ),
     Case(
         "schedules.backfill",
@@ -340,6 +572,7 @@ _QUESTIONS = [
         ("nightly", _PAST, _PAST + timedelta(days=2)),
         {"dry_run": True},
         given=(schedules,),
+        contains={"count": 2, "dry_run": True, "plan_times": _TWO_NIGHTS, "runs": []},
     ),
     Case(
         "schedules.backfill",
@@ -347,6 +580,7 @@ _QUESTIONS = [
         ("nightly", _PAST, _PAST + timedelta(days=2)),
         {"concurrency": 2},
         given=(schedules,),
+        contains={"count": 2, "dry_run": False, "plan_times": _TWO_NIGHTS, "runs": ["<id 1>", "<id 2>"]},
         reads=("schedules.occurrences", {"name": "nightly", "from_at": _PAST, "to_at": _PAST + timedelta(days=3)}),
     ),
     *refusals(
@@ -419,6 +653,12 @@ _ACTS = [
     ),
     *refusals(
         "schedules.pause",
+        (
+            "until nobody can tell",
+            ("news",),
+            {"until": datetime(2300, 1, 1, tzinfo=UTC)},
+            Refusal("invalid", "until", ""),
+        ),
         ("until the past", ("news",), {"until": _PAST}, Refusal("invalid", "until must be in the future", None)),
         ("until nothing", ("news",), {"until": "soon"}, Refusal("bad-duration", "until", "90s")),
         given=(schedules,),
@@ -520,42 +760,37 @@ _ACTS = [
     ),
     Case(
         "schedules.apply_documents",
-        "as they are",
-        (
-            [
-                {"name": "nightly", "job": "rest", "every": "1h"},
-                {"name": "new", "job": "rest", "once": "2040-01-31T08:00:00Z"},
-            ],
-            "me",
-        ),
-        given=(schedules,),
+        "none, which deletes what the owner has",
+        ([], "me"),
+        given=(schedules, _file([])),
+        contains=[{"kind": "delete", "name": "nightly"}],
         reads=_LIST,
-        only=_UNTYPED,
+        typed=_APPLY,
+    ),
+    *(
+        Case(verb, "as the audit tells it", args, named, given=given, contains=answer, reads=_AUDIT, only=_UNTYPED)
+        for verb, args, named, given, answer in _AUDITED
     ),
     Case(
         "schedules.apply_documents",
-        "dry",
-        ([], "me"),
-        {"dry_run": True},
-        given=(schedules,),
+        "as they are",
+        (_NEW, "me"),
+        given=(schedules, _file(_NEW)),
+        contains=[{"kind": "change", "name": "nightly"}, {"kind": "create", "name": "new"}],
         reads=_LIST,
-        only=_UNTYPED,
+        typed=_APPLY,
     ),
-    *_refused(
-        "apply_documents",
-        (
-            "of another owner",
-            ([{"name": "news", "job": "rest", "every": "1h"}], "me"),
-            {},
-            Refusal("conflict", "news", ""),
-        ),
-        ("one name twice", ([{"name": "x", "job": "rest", "every": "1h"}] * 2, "me"), {}, Refusal("invalid", "x", "")),
-        (
-            "a wrong one",
-            ([{"name": "x", "job": "rest", "every": "soon"}], "me"),
-            {},
-            Refusal("bad-duration", "soon", ""),
-        ),
+    *(
+        Case(
+            "schedules.apply_documents",
+            what,
+            (documents, "me"),
+            given=(schedules, _file(documents)),
+            refused=refusal,
+            reads=_LIST,
+            typed=_APPLY,
+        )
+        for what, documents, refusal in _DOCUMENTS
     ),
 ]
 CASES = [*_DEFINITIONS, *_QUESTIONS, *_ACTS]

@@ -7,12 +7,11 @@ import pytest
 from rota.core.alerts.notifications import (
     JOBS,
     MASK,
-    Window,
-    admit,
     event_of,
     mail_subject,
     mail_text,
     notification_of,
+    page_of,
     shown_secret,
     shown_to,
 )
@@ -112,16 +111,6 @@ def test_it_is_tried_for_a_day() -> None:
     assert 24 * 3600 <= total <= 26 * 3600
 
 
-def test_so_many_an_hour_and_the_rest_is_counted() -> None:
-    window: Window | None = None
-    sent, told = 0, []
-    for minute in range(90):
-        window, may, held = admit(window, minute * 60_000_000, 10)
-        sent += may
-        told += [held] if held else []
-    assert (sent, told) == (20, [50])
-
-
 def test_an_event_tells_no_payload_unless_asked() -> None:
     event = event_of(signal(), None, notification_of({"to": HOOK}), "some-id", held=3)
     assert event["type"] == "run.failed"
@@ -135,6 +124,20 @@ def test_mail_cannot_be_given_headers_by_an_error() -> None:
     assert subject.startswith("[rota] crawl failed: ValueError: no Bcc: victim@example.com")
     assert subject.isprintable()
     assert "rota run get r" in mail_text(event)
+
+
+@pytest.mark.parametrize(
+    ("event", "page"),
+    [
+        ({"type": "run.failed", "job": "crawl", "run": {"id": "r"}}, "/runs/r"),
+        ({"type": "schedule.missed", "job": "crawl", "schedule": "a/b"}, "/schedules/a%2Fb"),
+        ({"type": "job.breached", "job": "crawl", "schedule": None}, "/jobs/crawl"),
+        ({"type": "digest"}, "/error-groups"),
+        ({"type": "test"}, "/"),
+    ],
+)
+def test_each_message_has_a_page(event: dict[str, Any], page: str) -> None:
+    assert page_of(event) == page
 
 
 @pytest.mark.parametrize(

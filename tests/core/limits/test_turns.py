@@ -1,8 +1,21 @@
 """Turns: who gets a slot of a limit, and in what order."""
 
+import random
+
 import pytest
 
-from rota.core.limits.turns import Candidate, KeyHead, hand_out, in_turn
+from rota.core.limits.turns import (
+    Candidate,
+    KeyHead,
+    LimitChange,
+    Shut,
+    SlotGrant,
+    changes,
+    cut_short,
+    fair_asks,
+    hand_out,
+    in_turn,
+)
 
 
 def waiting(**names: str) -> dict[str, list[Candidate]]:
@@ -80,3 +93,47 @@ def test_keys_are_looked_at_by_priority_then_the_oldest_limit_then_their_turn() 
         KeyHead("rate:key:work:customer:a", -1, 9, "4"),
     ]
     assert in_turn(heads) == ["rate:key:work:customer:a", "key:work:customer:b", "key:work:customer:a", "job:other"]
+
+
+def test_what_becomes_of_limits_after_a_claim() -> None:
+    taken = [Candidate("1", "full"), Candidate("2", "open", ("wide-rate",)), Candidate("3", "rate")]
+    handed = SlotGrant(taken, {"full", "rate", "was-full"}, {"narrow": "wide"})
+    assert changes(handed, {"rate": 70, "wide-rate": 80}, ["empty"]) == [
+        LimitChange("empty", Shut.NOBODY_WAITS),
+        LimitChange("full", Shut.FULL, served=True),
+        LimitChange("narrow", Shut.FULL, "wide"),
+        LimitChange("open", Shut.OPEN, served=True),
+        LimitChange("rate", Shut.FOR_A_WHILE, served=True, opens_at=70),
+        LimitChange("was-full", Shut.FULL),
+        LimitChange("wide-rate", None, opens_at=80),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_look_at_fair_shares_hands_out_by_priority_what_a_look_at_all_would(seed: int) -> None:
+    """And it looks at all again if a share was too little."""
+    chance = random.Random(seed)
+    keys = [f"key:work:customer:{n}" for n in range(chance.randint(1, 6))] + ["job:other"][: chance.randint(0, 1)]
+    ranks = (0,) if chance.random() < 0.3 else (-1, 0, 1)
+    everything = {
+        key: under(key, *sorted((chance.choice(ranks), chance.randint(1, 99)) for _ in range(chance.randint(1, 12))))
+        for key in keys
+    }
+    free = {key: chance.randint(1, 12) for key in keys}
+    slots = chance.randint(1, 12)
+    asked = fair_asks(free, slots)
+    first = {key: runs[: asked[key]] for key, runs in everything.items()}
+    handed = hand_out(first, free, slots)
+    full = {key: runs[: min(free[key], slots)] for key, runs in everything.items()}
+    expected = hand_out(full, free, slots)
+    if not cut_short(asked, free, first, handed, slots):
+        assert sorted(one.rank for one in handed.taken) == sorted(one.rank for one in expected.taken)
+
+
+def test_a_look_at_fair_shares_is_enough_if_all_keys_have_many_runs() -> None:
+    keys = [f"key:work:customer:{n}" for n in range(10)]
+    free = dict.fromkeys(keys, 100)
+    asked = fair_asks(free, 100)
+    assert set(asked.values()) == {11}
+    first = {key: under(key, *((0, at) for at in range(11))) for key in keys}
+    assert not cut_short(asked, free, first, hand_out(first, free, 100), 100)

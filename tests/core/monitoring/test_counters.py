@@ -2,8 +2,18 @@
 
 import pytest
 
-from rota.core.monitoring.counters import HOUR, MINUTE, Counted, Rows, added, levels_of, merged, newest, since
-from rota.core.monitoring.gauges import QueueGauge
+from rota.core.monitoring.counters import (
+    HOUR,
+    MINUTE,
+    Counted,
+    QueueGauge,
+    Rows,
+    added,
+    levels_of,
+    merged,
+    newest,
+    since,
+)
 from rota.core.monitoring.statistics import bucket, bucket_bounds, percentile
 from rota.observability.metrics import Histogram
 

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rota.core.ledger.database_state import DatabaseStanding
 from rota.core.monitoring.doctor import OK, PROBLEM, WARNING, Check
 from rota.core.monitoring.doctor_host import (
     GIB,
@@ -13,7 +14,6 @@ from rota.core.monitoring.doctor_host import (
     MIB,
     DeadRows,
     Durability,
-    Epoch,
     FileFacts,
     HeartbeatSettings,
     ServerFacts,
@@ -112,10 +112,13 @@ def test_whether_a_crash_or_a_failover_loses_anything(server: Durability, level:
     ],
 )
 def test_a_failover_is_news_for_a_week(epoch: int, age: timedelta, level: str, words: str) -> None:
-    since = 1_000_000_000_000
-    now = since + age // timedelta(microseconds=1)
-    judged(check_epoch(Epoch(epoch, "7/00000002", since), now), level, words)
-    judged(check_epoch(None, now), WARNING, "not recorded")
+    judged(check_epoch(DatabaseStanding("postgres", epoch, held=False, since=NOW - age), NOW), level, words)
+    judged(check_epoch(DatabaseStanding("postgres", 0, held=False), NOW), WARNING, "not recorded")
+
+
+def test_a_copy_that_nobody_has_accepted_is_a_problem() -> None:
+    held = DatabaseStanding("postgres", 2, held=True, since=NOW - timedelta(days=30))
+    judged(check_epoch(held, NOW), PROBLEM, "is a copy")
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import msgspec
 import pytest
 
 from rota.core.ledger.explain_run import LiveWorker
+from rota.core.monitoring.attention import Action, first_of_each, judge
+from rota.core.monitoring.attention_facts import Backlog, Facts, OpenBreach
+from rota.core.monitoring.attention_rules import LATE, backlogs, items_of
 from rota.core.monitoring.counters import Counted, last_day, merged
 from rota.core.monitoring.doctor import OperatorPause, OverdueSchedule, StuckRun, Symptoms
-from rota.core.monitoring.overview import LATE, Backlog, Facts, OpenBreach, attention, backlogs
 from rota.core.workers.worker import WorkerState
 
 NOW = 1_750_000_000_000_000
@@ -17,9 +19,7 @@ QUIET = Facts(symptoms=Symptoms(now=NOW, queues={"mail": 3}, jobs={"send": 3}, w
 
 
 def kinds(facts: Facts) -> list[tuple[str, str | None]]:
-    told, count = attention(facts)
-    assert count == len(told)
-    return [(one.kind, one.subject) for one in told]
+    return [(one.kind, one.subject) for one in judge(items_of(facts), (), NOW).open]
 
 
 def with_symptoms(**changes: object) -> Facts:
@@ -54,6 +54,21 @@ def test_each_kind(facts: Facts, expected: tuple[str, str | None]) -> None:
     assert kinds(facts) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("schedule", "helps"),
+    [
+        (OverdueSchedule("s", LONG_AGO, None, None), "check that one is alive"),
+        (OverdueSchedule("s", LONG_AGO, "no such zone", "shops"), "read its log"),
+        (OverdueSchedule("s", LONG_AGO, None, "shops"), "register the provider"),
+    ],
+)
+def test_only_who_wants_a_provider_is_told_of_it(schedule: OverdueSchedule, helps: str) -> None:
+    other = OverdueSchedule("other", LONG_AGO, None, "shops")
+    told = next(one for one in items_of(with_symptoms(overdue=[schedule, other])) if one.subject == "s")
+    assert helps in str(told.hint)
+    assert ("provider" in str(told.hint)) == (helps == "register the provider")
+
+
 def test_a_queue_without_a_worker_and_a_job_that_nobody_knows() -> None:
     assert kinds(with_symptoms(workers=[])) == [("queue_unserved", "mail"), ("job_unknown", "send")]
     drained = LiveWorker("a@1", ("mail",), ("send",), WorkerState.DRAINING)
@@ -77,16 +92,18 @@ def test_a_pause_without_a_backlog_is_nothing_to_look_at() -> None:
 
 def test_a_kind_is_not_shown_to_its_end() -> None:
     many = with_symptoms(overdue=[OverdueSchedule(f"s{no}", LONG_AGO, None, None) for no in range(30)], signals=1)
-    told, count = attention(many)
-    assert (len(told), count) == (21, 31)
+    judged = judge(items_of(many), (), NOW)
+    told = first_of_each(judged.open)
+    assert (len(told), judged.counts) == (21, {"schedule_overdue": 30, "signals_untold": 1})
     assert told[-1].kind == "signals_untold"
 
 
 def test_words() -> None:
     held = OperatorPause("queue", "mail", NOW, "ada", "the relay is down")
-    (told,), _ = attention(msgspec.structs.replace(QUIET, held=[held]))
+    (told,) = items_of(msgspec.structs.replace(QUIET, held=[held]))
     assert told.text == "queue mail is paused by ada (the relay is down), and 3 runs wait"
     assert told.hint == "rota queue resume mail"
+    assert told.action == Action(verb="resume_queue", args={"name": "mail"}, command="rota queue resume mail")
 
 
 def test_backlogs_are_added_up() -> None:

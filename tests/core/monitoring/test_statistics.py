@@ -85,6 +85,7 @@ def test_what_the_rate_and_the_average_are_of() -> None:
     assert stats.success_rate == 6 / 9
     assert stats.average_duration_ms == 2_000
     assert stats.p95_duration_ms == pytest.approx(2_000, rel=0.05)
+    assert stats.p50_duration_ms == stats.p95_duration_ms
     assert (stats.failed, stats.timed_out, stats.expired, stats.cancelled, stats.skipped) == (1, 1, 1, 1, 1)
 
 

@@ -28,7 +28,7 @@ def bar(no: int, start: int = 0, end: int | None = 1, schedule: str | None = "s"
 
 def test_lanes_by_name_and_attempts_the_newest_first() -> None:
     bars = [bar(1, 0), bar(2, 5, 6), bar(3, 2, 3, schedule="a"), bar(4, schedule=None)]
-    found = timeline_of(ASKED, bars, [], more=False)
+    found = timeline_of(ASKED, bars, [])
     assert [(lane.name, [one.run_id for one in lane.attempts]) for lane in found.lanes] == [
         ("a", ["r3"]),
         ("s", ["r2", "r1"]),
@@ -40,19 +40,19 @@ def test_lanes_by_name_and_attempts_the_newest_first() -> None:
 @pytest.mark.parametrize(("by", "lanes"), [("job", ["work"]), ("worker", ["w@1", "w@2"]), ("queue", ["default"])])
 def test_other_lanes(by: str, lanes: list[str]) -> None:
     asked = msgspec.structs.replace(ASKED, by=Grouping(by))
-    found = timeline_of(asked, [bar(1), bar(2, worker="w@2", schedule=None)], [], more=False)
+    found = timeline_of(asked, [bar(1), bar(2, worker="w@2", schedule=None)], [])
     assert [lane.name for lane in found.lanes] == lanes
 
 
 def test_one_that_is_told_twice_is_one() -> None:
-    assert len(timeline_of(ASKED, [bar(1), bar(1)], [], more=False).lanes[0].attempts) == 1
+    assert len(timeline_of(ASKED, [bar(1), bar(1)], []).lanes[0].attempts) == 1
 
 
 def test_the_oldest_are_left_out() -> None:
     asked = msgspec.structs.replace(ASKED, limit=2)
-    found = timeline_of(asked, [bar(no, no, no + 1) for no in range(3)], [], more=False)
+    found = timeline_of(asked, [bar(no, no, no + 1) for no in range(3)], [])
     assert ([one.run_id for one in found.lanes[0].attempts], found.truncated) == (["r2", "r1"], True)
-    assert timeline_of(ASKED, [], [], more=True).truncated
+    assert timeline_of(ASKED, [], [], unread_until=1).truncated
 
 
 @pytest.mark.parametrize(
@@ -78,36 +78,36 @@ def upcoming(name: str, interval: str = "10m", **options: object) -> Upcoming:
 
 def test_what_is_to_come() -> None:
     asked = msgspec.structs.replace(ASKED, to_at=NOW + HOUR // 2)
-    (lane,) = timeline_of(asked, [], [upcoming("s")], more=False).lanes
+    (lane,) = timeline_of(asked, [], [upcoming("s")]).lanes
     assert lane.coming == [instant(NOW + minute * 60 * SECOND) for minute in (10, 20, 30)]
     by_job = msgspec.structs.replace(asked, by=Grouping.JOB)
-    (lane,) = timeline_of(by_job, [], [upcoming("s"), upcoming("t")], more=False).lanes
+    (lane,) = timeline_of(by_job, [], [upcoming("s"), upcoming("t")]).lanes
     assert (lane.name, len(lane.coming)) == ("work", 6)
-    assert timeline_of(msgspec.structs.replace(asked, by=Grouping.QUEUE), [], [upcoming("s")], more=False).lanes == []
-    assert timeline_of(ASKED, [], [upcoming("s")], more=False).lanes == []
+    assert timeline_of(msgspec.structs.replace(asked, by=Grouping.QUEUE), [], [upcoming("s")]).lanes == []
+    assert timeline_of(ASKED, [], [upcoming("s")]).lanes == []
 
 
 def test_no_more_is_to_come_than_there_will_be() -> None:
     asked = msgspec.structs.replace(ASKED, to_at=NOW + 24 * HOUR)
-    (often,) = timeline_of(asked, [], [upcoming("s", "1s")], more=False).lanes
+    (often,) = timeline_of(asked, [], [upcoming("s", "1s")]).lanes
     assert len(often.coming) == MOST_FIRES
-    (few,) = timeline_of(asked, [], [upcoming("s", max_runs=5)], more=False).lanes
+    (few,) = timeline_of(asked, [], [upcoming("s", max_runs=5)]).lanes
     assert len(few.coming) == 2
     definition = define(JobDefinition(name="work"), after("10m"), {}, name="s", now=NOW)
-    (once,) = timeline_of(asked, [], [Upcoming("s", "work", definition, NOW + 1, 0)], more=False).lanes
+    (once,) = timeline_of(asked, [], [Upcoming("s", "work", definition, NOW + 1, 0)]).lanes
     assert len(once.coming) == 1
 
 
 def test_what_is_to_come_in_a_time_that_has_not_begun() -> None:
     asked = Asked(NOW + 24 * HOUR, NOW + 25 * HOUR - 1, Grouping.SCHEDULE, 500)
-    (lane,) = timeline_of(asked, [], [upcoming("s")], more=False).lanes
+    (lane,) = timeline_of(asked, [], [upcoming("s")]).lanes
     assert lane.coming == [instant(asked.from_at + minute * 60 * SECOND) for minute in range(0, 60, 10)]
     before = 24 * 6 - 1  # plan times from the next one until then
-    (few,) = timeline_of(asked, [], [upcoming("s", max_runs=3 + before + 2)], more=False).lanes
+    (few,) = timeline_of(asked, [], [upcoming("s", max_runs=3 + before + 2)]).lanes
     assert len(few.coming) == 2
-    assert timeline_of(asked, [], [upcoming("s", max_runs=3 + before)], more=False).lanes == []
+    assert timeline_of(asked, [], [upcoming("s", max_runs=3 + before)]).lanes == []
     definition = define(JobDefinition(name="work"), after("10m"), {}, name="s", now=NOW)
-    assert timeline_of(asked, [], [Upcoming("s", "work", definition, NOW + 1, 0)], more=False).lanes == []
+    assert timeline_of(asked, [], [Upcoming("s", "work", definition, NOW + 1, 0)]).lanes == []
 
 
 def test_of_a_zone_that_is_not_known_here_only_the_next_is_told() -> None:
@@ -115,7 +115,7 @@ def test_of_a_zone_that_is_not_known_here_only_the_next_is_told() -> None:
     text = msgspec.json.encode(definition).replace(b"Berlin", b"Nowhere")
     foreign = Upcoming("s", "work", msgspec.json.decode(text, type=ScheduleDefinition), NOW + 1, 0)
     asked = msgspec.structs.replace(ASKED, to_at=NOW + 24 * HOUR)
-    (lane,) = timeline_of(asked, [], [foreign], more=False).lanes
+    (lane,) = timeline_of(asked, [], [foreign]).lanes
     assert lane.coming == [instant(NOW + 1)]
 
 

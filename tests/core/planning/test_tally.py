@@ -43,6 +43,6 @@ def test_every_way_of_skipping_has_its_kind() -> None:
 def test_what_runs_early_by_jitter_is_not_late() -> None:
     tally = Tally()
     for eligible_at in (4 * SECOND, 9 * SECOND):
-        tally.ran_or_waits(Planned("r", GLOBAL, 0, eligible_at, Skip("")), 5 * SECOND)
+        tally.ran_or_waits(("job", "queue"), Planned("r", GLOBAL, 0, eligible_at, Skip("")), 5 * SECOND)
     assert tally.lateness == [SECOND, 0]
     assert Tally().lateness == []

@@ -123,6 +123,17 @@ def test_only_what_has_not_begun_is_replaced(holder: Holder, replaces: bool) -> 
     assert decision == Held("a", hold, replaces=replaces, live=holder.live)
 
 
+def test_a_replaced_holder_counts_under_the_limits_of_the_new_run() -> None:
+    hold = KeyHold("u", OnConflict.REPLACE)
+    waiting = Holder("a", live=True, waits=True)
+    runs = [Applicant("b", "work", (WIDE,), (hold,)), Applicant("c", "work", (SKIP,))]
+    facts = Facts(counts={"k": 2, "wide": 0}, places={"a": ("k",)}, holders={"u": waiting})
+    assert decide_all(runs, facts) == [Held("a", hold, replaces=True), Admitted()]
+    assert facts.counts == {"k": 2, "wide": 1}
+    facts = Facts(counts={"k": 2, "wide": 0}, places={"a": ("k",)})
+    assert isinstance(decide_all(runs[1:], facts)[0], Full)
+
+
 def test_a_key_passes_on_to_who_displaces_its_holder() -> None:
     running, waiting = Holder("a", live=True), Holder("a", live=True, waits=True)
     taken = asks(holds=(EXISTING,), displaces=("a",))

@@ -57,6 +57,7 @@ WISHES: dict[str, tuple[Any, dict[str, Any]]] = {
     "metadata": ({"by": "me"}, {"metadata": '{"by":"me"}'}),
     "idempotency_key": ("abc", {"key": None}),
     "after": (["a"], {"after": (Dependency("a", 1),)}),
+    "inputs": ({"pages": "a"}, {"after": (Dependency("a", 1, (("pages",),)),)}),
     "ref": ("a", {"key": None}),
     "only_workers": (["b", "a"], {"eligibility": Eligibility(Requirements(only_workers=("a", "b")))}),
     "labels": (["gpu"], {"eligibility": Eligibility(Requirements(labels=("gpu",)))}),

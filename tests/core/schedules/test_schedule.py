@@ -332,6 +332,7 @@ def stored(**changes: Any) -> Schedule:
         ({"enabled": False, "paused_at": NEW_YEAR}, "disabled"),
         ({"paused_at": NEW_YEAR, "next_plan": None}, "paused"),
         ({"job_paused": True}, "job paused"),
+        ({"job_paused": True, "job_cancelled": True}, "job cancelled"),
         ({"next_plan": None}, "ended"),
         ({"next_plan": None, "awaits": "r1"}, "active"),
     ],

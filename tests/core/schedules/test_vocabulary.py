@@ -1,5 +1,6 @@
 """Words of other schedulers: each becomes rota's own, or is refused with a hint."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -97,5 +98,44 @@ def test_a_job_and_its_schedule_are_told_apart() -> None:
     for wrong in wrongs:
         with pytest.raises(Invalid):
             translated_job({"url": "u", **wrong})
-    with pytest.raises(Invalid, match="belongs to the job's schedule"):
-        translated_changes({"interval_minutes": 5})
+
+
+def test_a_template_and_its_schedule_as_they_are_stored() -> None:
+    template = {
+        "_id": "…", "type": "demo", "version": 1, "name": "示範", "createAt": 0, "updateAt": 0, "timeoutSeconds": 600,
+        "steps": [{"id": "a", "workerType": "go", "timeoutSeconds": 60, "cancelable": True}],
+    }  # fmt: skip
+    assert translated_job(template) == {
+        "name": "demo", "kind": "external", "timeout": "600s", "metadata": {"name": "示範"},
+        "steps": [{"id": "a", "timeout": "60s", "cancelable": True}],
+    }  # fmt: skip
+    schedule = {
+        "_id": "…", "templateType": "demo", "scope": "user", "scopeId": "u1", "enabled": True, "cron": "0 9 * * *",
+        "timezone": "Asia/Taipei", "payloadTemplate": {}, "lastRunAt": None, "nextRunAt": 0, "createAt": 0,
+    }  # fmt: skip
+    assert translated(schedule) == {
+        "name": "demo-u1", "job": "demo", "scopes": [["user", "u1"]], "enabled": True, "cron": "0 9 * * *",
+        "timezone": "Asia/Taipei", "payload": {},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("act", [translated_job, translated_changes])
+def test_steps_have_the_words_of_templates_without_a_template_too(act: Callable[[Any], Any]) -> None:
+    steps = [{"id": "a", "workerType": "go", "timeoutSeconds": 60}, "bogus"]
+    assert act({"name": "demo", "steps": steps})["steps"] == [{"id": "a", "timeout": "60s"}, "bogus"]
+
+
+def test_changes_of_a_job_and_of_its_schedule_are_told_apart() -> None:
+    assert translated_changes({"max_retries": 5, "retry_backoff_seconds": 120}).keys() == {"max_attempts", "backoff"}
+    words = {"interval_minutes": 5, "interval_type": "hours", "schedule_time": "0 3 * * *", "schedule_enabled": False}
+    assert translated_changes({**words, "priority": 1, "source_name": "ping"}) == {
+        "priority": 1,
+        "source_name": "ping",
+        "schedule": {"interval_minutes": 5, "interval_type": "hours", "enabled": False},
+    }
+    assert translated_changes({"schedule_enabled": True}) == {"schedule": {"enabled": True}}
+    assert translated_changes({"payload": {"a": 1}, "schedule": {"cron": "0 3 * * *"}}) == {
+        "schedule": {"cron": "0 3 * * *", "payload": {"a": 1}}
+    }
+    with pytest.raises(Invalid, match="exclude each other"):
+        translated_changes({"schedule": {}, "cron_expr": "* * * * *"})

@@ -516,7 +516,7 @@ async def test_a_real_worker_frees_its_slot(harness: Harness, working: Start) ->
     await worker.has_state(second, RunState.SUCCEEDED)
     await worker.has_state(first, RunState.WAITING)
     await worker.idle()
-    assert "rota_handed_over_total 1" in await harness.client.metrics()
+    assert 'rota_handed_over_total{job="buy",queue="default"} 1' in await harness.client.metrics()
 
 
 async def test_a_hand_worker_refuses_nonsense(harness: Harness) -> None:

@@ -145,8 +145,8 @@ async def test_what_is_logged_is_kept_with_the_attempt(either: Harness, working:
     ]
     now = await either.client.time()
     assert all(abs(line.at - now) < SECOND for line in lines)
-    assert await either.client.logs(run.id, after=lines[-1].cursor) == []
-    assert [line.text for line in await either.client.logs(run.id, last=1)] == ["slow"]
+    assert await either.client.logs(run.id, cursor=lines[-1].cursor) == []
+    assert [line.text for line in await either.client.logs(run.id, tail=1)] == ["slow"]
 
 
 async def test_a_plain_function_logs_from_its_thread(harness: Harness, working: Start) -> None:

@@ -41,7 +41,7 @@ async def ran(harness: Harness, argv: list[str], payload: dict[str, Any] | None 
 
 
 async def said(harness: Harness, run: Run) -> list[tuple[str, str]]:
-    return [(line.level, line.text) for line in await harness.client.logs(run.id)]
+    return [(line.level, line.text) for line in await harness.client.logs(run.id, limit=10_000)]
 
 
 def is_alive(pid: int) -> bool:

@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import hmac
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +18,7 @@ from rota.core.states import RunState
 from rota.engine.jobs.http_client import NotSent
 from rota.engine.jobs.mail import Server, server_of
 from rota.engine.jobs.notify import Deliveries
+from rota.engine.jobs.plugins import plugin
 from rota.errors import BadConfig, Invalid, Unavailable
 from rota.testing import Harness
 from tests.support.runs.real_worker import Working
@@ -38,6 +41,31 @@ async def test_a_webhook_is_signed(harness: Harness) -> None:
     assert headers["webhook-id"] == "some-id"
     assert headers["content-type"] == "application/json"
     assert int(headers["webhook-timestamp"]) == harness.clock.micros() // 1_000_000
+
+
+async def test_a_message_links_to_the_page_that_it_is_about(harness: Harness) -> None:
+    config = msgspec.structs.replace(LOOPBACK, dashboard_url="https://rota.example.com/jobs/")
+    async with hook() as receiver:
+        deliver = Deliveries(harness.store, config).deliver
+        await deliver(notification_of({"to": receiver.url}), EVENT)
+        many = {f"fact {number}": number for number in range(50)}
+        for service in ("slack", "teams", "discord", "pagerduty"):
+            secret = {"secret": "key"} if service == "pagerduty" else {}
+            await deliver(notification_of({"to": f"{service}:{receiver.url}", **secret}), {**EVENT, "details": many})
+    plain, *services = (body for _, body in receiver.came)
+    assert msgspec.json.decode(plain) == {**EVENT, "url": "https://rota.example.com/jobs/runs/r"}
+    assert [b"https://rota.example.com/jobs/runs/r" in body for body in services] == [True] * 4
+
+
+async def test_a_service_gets_its_own_format(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAGERDUTY_KEY", "hunter2")
+    async with hook() as receiver:
+        to = notification_of({"to": f"pagerduty:{receiver.url}", "secret": "env:PAGERDUTY_KEY"})
+        assert await Deliveries(harness.store, LOOPBACK).deliver(to, EVENT) == {"status": 200}
+        ((headers, body),) = receiver.came
+        assert (msgspec.json.decode(body)["routing_key"], "webhook-signature" in headers) == ("hunter2", False)
+        with pytest.raises(NotSent, match="not allowed"):
+            await Deliveries(harness.store, Config()).deliver(notification_of({"to": f"slack:{receiver.url}"}), EVENT)
 
 
 async def test_a_secret_of_the_environment(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,3 +227,39 @@ async def test_one_that_is_gone_is_not_tried_again(harness: Harness) -> None:
     handler = Deliveries(harness.store, LOOPBACK).handlers()["rota.webhook"]
     with pytest.raises(Fail, match="no notification 'ops' any more"):
         await handler.fn(notification="ops", event=EVENT)
+
+
+async def test_channels_and_secrets_of_other_packages(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[tuple[str, str]] = []
+
+    async def chat(target: str, event: dict[str, Any]) -> None:
+        sent.append((target, event["id"]))
+        if target == "closed":
+            raise ConnectionError("no such room")
+
+    def vault(reference: str) -> str:
+        return "hunter2" if reference == "hooks/ops" else ""
+
+    plugins = {("rota.channels", "chat"): chat, ("rota.secrets", "vault"): vault}
+    found = EntryPoints(EntryPoint(name, f"{__name__}:{name}", group) for group, name in plugins)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: found.select(group=group))
+    monkeypatch.setattr(EntryPoint, "load", lambda entry: plugins[entry.group, entry.name])
+    plugin.cache_clear()
+    deliveries = Deliveries(harness.store, LOOPBACK)
+    assert await deliveries.deliver(notification_of({"to": "channel:chat/ops-room"}), EVENT)
+    assert sent == [("ops-room", "some-id")]
+    with pytest.raises(NotSent, match="ConnectionError: no such room"):
+        await deliveries.deliver(notification_of({"to": "channel:chat/closed"}), EVENT)
+    with pytest.raises(NotSent, match=r"no 'pager' among the entry points of 'rota\.channels'; installed: chat"):
+        await deliveries.deliver(notification_of({"to": "channel:pager/ops"}), EVENT)
+    async with hook() as receiver:
+        to = {"to": receiver.url, "secret": "provider:vault/hooks/ops"}
+        await deliveries.deliver(notification_of(to), EVENT)
+        with pytest.raises(NotSent, match="gave no secret"):
+            await deliveries.deliver(notification_of({**to, "secret": "provider:vault/other"}), EVENT)
+    headers, body = receiver.came[0]
+    assert verify("hunter2", headers, body, now=float(headers["webhook-timestamp"]))
+    plugin.cache_clear()
+    for wrong in ({"to": "channel:chat"}, {"to": "https://example.com", "secret": "provider:vault"}):
+        with pytest.raises(Invalid):
+            notification_of(wrong)

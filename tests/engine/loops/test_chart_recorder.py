@@ -37,7 +37,7 @@ async def runs(harness: Harness, span: int = 60) -> dict[tuple[int, str], dict[s
 
 
 def ended(meters: Meters, count: int = 1, state: RunState = RunState.SUCCEEDED) -> None:
-    meters.runs[state].add(count)
+    meters.of["job", "queue"].runs[state].add(count)
 
 
 async def at_noon(harness: Harness) -> int:

@@ -15,7 +15,7 @@ from rota.core.runs.run import RunFilter
 from rota.engine import loop as loops
 from rota.engine.loop import Loop
 from rota.engine.loops import planner
-from rota.engine.loops.planner import Planner, is_for_planner
+from rota.engine.loops.planner import Planner
 from rota.errors import Invalid
 from rota.registry import scope_providers
 from rota.store import Store, open_database
@@ -233,9 +233,6 @@ async def test_the_loop_survives_a_database_that_is_away(database_url: str, monk
 def test_the_hint_for_planners_is_no_queue() -> None:
     with pytest.raises(Invalid):
         checked_name(PLANNER, "queue")
-    assert is_for_planner(PLANNER)
-    assert is_for_planner(None)
-    assert not is_for_planner("default")
 
 
 class Tenants:

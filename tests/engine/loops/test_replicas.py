@@ -21,7 +21,7 @@ from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.errors import Conflict, Invalid, UnknownRun
 from rota.store import Store, open_database
 from rota.store.databases.database import Tx
-from rota.store.runs.enqueue import RetryFacts
+from rota.store.runs.read import RetryFacts
 from rota.store.workers import replica_parents
 from rota.store.workers.replicas import reserve
 from rota.testing import Harness
@@ -454,7 +454,7 @@ async def test_restricted_while_it_rests_a_replica_goes_to_another(either: Harne
 
 async def test_restricted_before_anybody_has_them_replicas_are_for_these_workers(either: Harness) -> None:
     run = await begun(either, replicas=2)
-    await either.client.restrict(run.id, ["b"])
+    await either.client.restrict(run.id, ["b", "c"])
     assert (await claimed(either, "a")).claims == {}
     assert len((await claimed(either, "b")).claims) == 1
     await either.client.restrict(run.id, None)
@@ -523,7 +523,8 @@ async def test_an_explanation_tells_of_each_replica(either: Harness) -> None:
     worker = await claimed(either, "a")
     words = (await either.client.explain(run.id)).words
     assert f"Replica {await only(worker)} for worker a is running." in words
-    assert len(words) == 3
+    assert len(words) == 4
+    assert words[-1].endswith("no live worker can take one: 1 more is needed.")
 
 
 async def test_an_explanation_says_whose_a_replica_is(either: Harness) -> None:
@@ -703,7 +704,7 @@ async def test_ends_are_counted(either: Harness) -> None:
     run = await begun(either, replicas=2)
     await either.cancel(run)
     await conduct(either)
-    counted = either.app.meters.runs[S.CANCELLED].value
+    counted = either.app.meters.total(S.CANCELLED)
     assert counted == 3
 
 
@@ -837,3 +838,22 @@ async def test_more_replicas_than_named_workers_are_refused(either: Harness) -> 
     either.app.job(name="pair", replicas=2)(lambda: None)
     with pytest.raises(Invalid, match=r"replicas=2 need as many workers, and only_workers names 1: a"):
         await either.client.enqueue(Order("pair", {}, {"only_workers": ["a"]}))
+
+
+async def test_replicas_are_purged_with_their_run_only(either: Harness) -> None:
+    """Whether they are in the filter or not; those of a run that has not ended stay, also ended ones."""
+    first, second = await begun(either, replicas=2, max_attempts=1), await either.enqueue("install")
+    await conduct(either)
+    for name in ("a", "b"):
+        worker = await claimed(either, name)
+        of_first = [id for id in worker.claims if (await either.run(id)).parent_id == first.id]
+        for id in of_first:
+            await worker.fail(id)
+    await conduct(either)
+    assert await either.state(first) is S.FAILED
+    either.clock.advance(MINUTE)
+    ended = RunFilter(states=(S.FAILED,))
+    result = await either.client.purge(RunFilter(job="install", states=(S.FAILED, S.CANCELLED)))
+    assert (result.matched, result.done) == (3, 3)
+    assert await either.client.list(ended) == []
+    assert len(await replicas(either, second)) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rota import RunState, Snooze
+from rota import Order, RunState, Snooze
 from rota.core.calendar.triggers import every
+from rota.core.planning.tally import Tally
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import RunFilter
 from rota.core.states import Outcome
@@ -20,9 +22,12 @@ from rota.engine.engine import Engine
 from rota.engine.loop import Loop
 from rota.engine.loops.planner import Planner
 from rota.engine.loops.reaper import Reaper
+from rota.engine.observability.job_counters import MOST_JOBS
 from rota.engine.observability.meters import Meters
 from rota.errors import Unavailable
+from rota.observability.metrics import OTHER
 from rota.store import Store
+from rota.store.runs.report import Reported
 from rota.testing import Harness
 from tests.support.databases.unreliable_store import ShakyStore
 from tests.support.runs.real_worker import Working
@@ -34,13 +39,13 @@ POLL = timedelta(seconds=10)
 
 
 async def read(harness: Harness, name: str, **labels: str) -> float:
-    """One sample of the text; 0 if it is not there."""
-    text = await harness.client.metrics()
-    return {
-        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
-        for family in text_string_to_metric_families(text)
+    """Return the sum over the samples of the text that have these labels."""
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(await harness.client.metrics())
         for sample in family.samples
-    }.get((name, tuple(sorted(labels.items()))), 0)
+        if sample.name == name and sample.labels.items() >= labels.items()
+    )
 
 
 async def test_runs_by_how_they_end(harness: Harness, working: Start) -> None:
@@ -54,7 +59,7 @@ async def test_runs_by_how_they_end(harness: Harness, working: Start) -> None:
     for what in ("fine", "fine", "fail", "snooze"):
         await harness.enqueue(work, what=what, seen=[])
     real = await working(harness)
-    await until(lambda: real.worker._meters.runs[RunState.FAILED].value == 1)
+    await until(lambda: real.worker._meters.total(RunState.FAILED) == 1)
     await real.idle()
     real.worker.wake()  # a claim that got less than it asked for is not followed by another: nothing is left
     await until(lambda: real.worker._meters._empty.value >= 1)
@@ -71,6 +76,89 @@ async def test_runs_by_how_they_end(harness: Harness, working: Start) -> None:
     assert await read(harness, "rota_run_duration_seconds_count", outcome="failed") == 2
 
 
+async def test_each_job_and_queue_has_its_own_series(harness: Harness, working: Start) -> None:
+    @harness.app.job()
+    async def one() -> None: ...
+
+    @harness.app.job(queue="mail", max_attempts=1)
+    async def two() -> None:
+        raise ValueError
+
+    await harness.app.aenqueue_many([one.order(), two.order(), one.order()])
+    real = await working(harness, queues=("default", "mail"))
+    await until(lambda: real.worker._meters.total(RunState.FAILED) == 1)
+    await until(lambda: real.worker._meters.total(RunState.SUCCEEDED) == 2)
+    await real.idle()
+    for job, queue, runs, status in (("one", "default", 2, "succeeded"), ("two", "mail", 1, "failed")):
+        labels = {"job": job, "queue": queue}
+        assert await read(harness, "rota_runs_enqueued_total", **labels) == runs
+        assert await read(harness, "rota_runs_total", **labels) == runs
+        assert await read(harness, "rota_runs_total", **labels, status=status) == runs
+        assert await read(harness, "rota_attempts_total", **labels, outcome=status) == runs
+
+
+async def test_a_part_of_a_pipeline_counts_for_the_pipeline(harness: Harness) -> None:
+    for name in ("fetch", "pack"):
+        await harness.declare(name)
+    await harness.client.data_jobs.create(
+        "chain", "pipeline", pipeline=[{"step": "first", "job": "fetch"}, {"step": "second", "job": "pack"}]
+    )
+    await harness.client.enqueue(Order("chain", {}))
+    meters = Meters()
+    for _ in range(2):
+        worker = await harness.worker().claim()
+        ((claim),) = worker.claims.values()
+        report = Report(
+            claim.run_id, claim.fence, Outcome.SUCCEEDED, part=claim.part, job=claim.run_job, queue="default"
+        )
+        meters.reported([report], await harness.store.report([report]))
+        worker.claims.clear()
+    assert list(meters.of) == [("chain", "default")]
+    counters = meters.of["chain", "default"]
+    assert (counters.attempts[Outcome.SUCCEEDED].value, counters.runs[RunState.SUCCEEDED].value) == (2, 1)
+
+
+def test_too_many_jobs_are_counted_together() -> None:
+    meters = Meters()
+    for number in range(MOST_JOBS + 50):
+        meters.of[f"job {number}", "default"].runs[RunState.FAILED].add()
+        meters.planned(Tally(ran={(f"job {number}", "default"): 1}))
+    samples = [
+        sample
+        for family in text_string_to_metric_families(meters.text(None))
+        for sample in family.samples
+        if (sample.name, sample.labels.get("status")) == ("rota_runs_total", "failed")
+        or (sample.name, sample.labels.get("outcome")) == ("rota_plan_times_total", "ran")
+    ]
+    assert len(samples) == 2 * (MOST_JOBS + 1)
+    assert [sample.value for sample in samples if sample.labels["job"] == OTHER] == [50, 50]
+    assert {sample.labels["queue"] for sample in samples if sample.labels["job"] == OTHER} == {OTHER}
+    assert meters.total(RunState.FAILED) == MOST_JOBS + 50, "charts have them all"
+
+
+def test_a_run_more_in_a_batch_calls_no_function_more() -> None:
+    """On the path of every run, counting by job is the work of a batch."""
+    meters = Meters()
+
+    def calls(size: int) -> int:
+        batch = [Report("r", 1, Outcome.SUCCEEDED, 10, job="work", queue="default")] * size
+        made = 0
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            nonlocal made
+            made += event == "call"
+
+        sys.setprofile(count)
+        try:
+            meters.reported(batch, Reported([]))
+        finally:
+            sys.setprofile(None)
+        return made
+
+    calls(1)  # the first of a job makes its series
+    assert calls(1) == calls(1_000)
+
+
 async def test_timeouts_are_counted_and_tried_again(harness: Harness, working: Start) -> None:
     @harness.app.job(max_attempts=2, timeout="10ms", backoff=["1h"])
     async def slow() -> None:
@@ -78,7 +166,7 @@ async def test_timeouts_are_counted_and_tried_again(harness: Harness, working: S
 
     await harness.enqueue(slow)
     real = await working(harness)
-    await until(lambda: real.worker._meters.timeouts.value == 1)
+    await until(lambda: real.worker._meters.of["slow", "default"].timeouts.value == 1)
     assert await read(harness, "rota_task_failure_retry_total") == 1
     assert await read(harness, "rota_attempts_total", outcome="timed_out") == 1
     assert await read(harness, "rota_runs_total", status="timed_out") == 0
@@ -141,10 +229,10 @@ async def test_a_lease_is_lost_once_however_often_it_is_told(harness: Harness, w
     meters = harness.app.meters
     ((run_id, fence),) = real.worker.held.items()
     await harness.store.report([Report(run_id, fence, Outcome.LOST)])
-    await until(lambda: meters.lost.value > 0)
+    await until(lambda: meters.of["stubborn", "default"].lost.value > 0)
     before = meters.beats_ok.value
     await until(lambda: meters.beats_ok.value >= before + 3)
-    still_held, lost = bool(real.worker.held), meters.lost.value
+    still_held, lost = bool(real.worker.held), meters.of["stubborn", "default"].lost.value
     release.set()
     await real.idle()
     assert (still_held, lost) == (True, 1)
@@ -320,5 +408,5 @@ async def test_two_apps_do_not_count_for_each_other(harness: Harness, sqlite_url
     await harness.enqueue("work")
     one = Engine(harness.store, harness.app.registry, harness.config, meters=Meters())
     assert one.worker is not None
-    assert one.worker._meters.enqueued.value == 0
-    assert harness.app.meters.enqueued.value == 1
+    assert list(one.worker._meters.of) == []
+    assert harness.app.meters.of["work", "default"].enqueued.value == 1

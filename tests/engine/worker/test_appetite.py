@@ -91,6 +91,16 @@ def test_a_higher_priority_is_found_at_once_when_the_queue_is_short_of_work() ->
     assert look(positions, queues, 2, now=10.1)[0][0].rank == -9
 
 
+def test_a_higher_priority_is_found_within_five_seconds_however_slow_scans_are() -> None:
+    positions, queues = ClaimPositions(["a"]), Queues(a=100)
+    asks = positions.requests(2, 10.0)
+    positions.learn(asks, queues.take(asks), took=60.0)
+    look(positions, queues, 2, now=10.5)  # still the interval of before
+    queues.add(claim("a", 500, rank=-9))
+    assert not any(one.rank == -9 for one in look(positions, queues, 2, now=15.4)[0])
+    assert look(positions, queues, 2, now=15.6)[0][0].rank == -9
+
+
 def test_a_slow_scan_is_repeated_less_often() -> None:
     positions, queues = ClaimPositions(["a"]), Queues(a=100)
     asks = positions.requests(2, 10.0)

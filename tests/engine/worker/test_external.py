@@ -617,7 +617,7 @@ async def test_what_is_counted(harness: Harness) -> None:
     with pytest.raises(LeaseLost):
         await harness.client.external.heartbeat(held.run_id, held.fence)
     text = await harness.client.metrics()
-    assert 'rota_attempts_total{outcome="succeeded"} 1' in text
+    assert 'queue="default",outcome="succeeded"} 1' in text
     assert "rota_reports_refused_total 1" in text
     assert "rota_claimed_runs_total 1" in text
 

@@ -185,3 +185,45 @@ async def test_a_repeated_report_of_a_step_changes_nothing(either: Harness) -> N
 async def test_what_nobody_could_enforce_is_refused(harness: Harness, option: str) -> None:
     with pytest.raises((UnknownOption, Invalid), match=option):
         harness.app.external("label", **{option: "process"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("on_lost", "state"), [("fail", RunState.TIMED_OUT), ("retry", RunState.SCHEDULED)])
+async def test_what_was_handed_over_is_not_begun_again_after_its_deadline(
+    either: Harness, on_lost: Any, state: RunState
+) -> None:
+    """Whoever it was handed over to may still be at it: as after a loss, it is not done twice."""
+
+    @either.app.job(name="pay", on_lost=on_lost, max_attempts=3, backoff="10s")
+    async def pay() -> None: ...
+
+    run = (await either.client.enqueue(Order("pay", {}))).id
+    hand = await either.worker("a").claim()
+    await hand.wait_for_external("2s", run=run)
+    either.clock.advance(3 * SECOND)
+    await either.reaper.step()
+    assert await either.state(run) is state
+    with pytest.raises(LeaseLost):
+        await either.client.external.complete(run, hand.fence(run))
+
+
+async def test_a_part_of_a_pipeline_has_the_deadlines_of_its_job(either: Harness) -> None:
+    client = either.client
+    await client.data_jobs.create("label", "external", timeout="2s", steps=["prepare", "execute"])
+    await client.data_jobs.create("tell", "external")
+    parts = [{"step": job, "job": job} for job in ("label", "tell")]
+    await client.data_jobs.create("publish", pipeline=parts, max_attempts=2, backoff="1s")
+    run = await client.enqueue(Order("publish", {}))
+    for attempt in (1, 2):
+        (held,) = await client.external.claim("scanner")
+        assert (held.attempt, held.job) == (attempt, "label")
+        either.clock.advance(3 * SECOND)
+        await either.reaper.step()
+        either.clock.advance(10 * SECOND)
+        await either.store.promote(10)
+    ended = await either.run(run.id)
+    assert (ended.state, [one.outcome for one in await either.attempts(run.id)]) == (
+        RunState.TIMED_OUT,
+        [Outcome.TIMED_OUT, Outcome.TIMED_OUT],
+    )
+    assert ended.error is not None
+    assert ended.error.message == "longer than 2s"

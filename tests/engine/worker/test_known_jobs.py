@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from rota.core.states import RunState
+from rota.core.states import Outcome, RunState
 from rota.engine.worker import known_jobs
 from rota.errors import Conflict
 from rota.testing import Harness
 from tests.support.runs.real_worker import SECOND, Working
+from tests.support.runs.runs import claim, tell
 from tests.support.servers.hostile_server import HostileServer, whole
 from tests.support.wait import until
 
@@ -72,12 +73,14 @@ async def test_a_change_reaches_a_worker_that_knows_the_job(
     assert [asked.path for asked in server.asked] == ["/1", "/2"]
 
 
-async def test_a_run_that_came_with_the_drop_is_done_all_the_same(
+async def test_a_run_that_somebody_had_during_the_drop_is_done_all_the_same(
     either: Harness, server: HostileServer, working: Start
 ) -> None:
     await either.client.data_jobs.create("ping", "http", url=f"{server.url}/1")
     run = await either.enqueue("ping")
+    (held,) = await claim(either.store, known={"ping": 1})
     await either.store.data_jobs.delete("ping", None, force=True)
+    await tell(either.store, held, Outcome.HANDED_BACK)
     worker = await working(either)
     await worker.has_state(run, RunState.SUCCEEDED)
 

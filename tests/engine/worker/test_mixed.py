@@ -13,8 +13,9 @@ import pytest
 
 from rota.core.runs.claim import START, Claim, ClaimRequest, Heads, OrderedRequest
 from rota.engine.engine import worker_info
+from rota.engine.worker.heartbeat import Beat
 from rota.engine.worker.worker import Worker
-from rota.store import Store, open_database
+from rota.store import Extended, Store, open_database
 from rota.store.databases.database import Tx
 from rota.store.databases.postgres.postgres_hot import PostgresHotForms
 from rota.store.databases.sqlite.sqlite_hot import SqliteHotForms
@@ -22,6 +23,7 @@ from rota.store.workers import claims
 from rota.store.workers.claims import OrderedClaims
 from rota.testing import Harness
 from tests.support.runs.real_worker import SECOND
+from tests.support.wait import until
 
 POLL = 10.0
 
@@ -244,4 +246,87 @@ async def test_new_requirements_do_not_hold_up_claims(either: Harness) -> None:
 
     worker = a_worker(either, Restless(either.store.database))
     assert await worker.drain_once() == [run.id]
+    await worker.stop()
+
+
+async def declare_limits(harness: Harness, begun: list[int], wait: asyncio.Event) -> None:
+    async def work(no: int) -> None:
+        begun.append(no)
+        await wait.wait()
+
+    limits: dict[str, Any] = {"limited": {"max": 5}, "rated": {"max": 9, "per": "1h"}}
+    for name, limit in limits.items():
+        harness.app.job(work, name=name, limit=limit)  # type: ignore[call-overload]
+    await harness.store.save_jobs(harness.app.registry.definitions())
+
+
+async def leased(harness: Harness) -> int:
+    async def body(tx: Tx) -> int:
+        ((count,),) = await tx.fetch_sql("select count(*) from rota_lease")
+        return int(count)
+
+    return await harness.store.database.read(body)
+
+
+async def test_a_fast_worker_buffers_runs_under_limits_in_order_as_far_as_the_limits_go(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buffer(monkeypatch, 20)
+    begun: list[int] = []
+    wait = asyncio.Event()
+    await declare_limits(either, begun, wait)
+    for no in range(8):
+        await either.enqueue("limited", no=no)
+    worker = a_worker(either)
+    wait.set()
+    assert len(await worker.drain_once()) == 5, "its limit, not the one slot"
+    assert begun == list(range(5))
+    assert len(await worker.drain_once()) == 3
+    assert begun == list(range(8))
+    await worker.stop()
+
+
+async def test_a_run_under_a_rate_is_not_buffered_and_nothing_passes_it(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts from its claim: begun later than that, more than the rate would begin within its period."""
+    buffer(monkeypatch, 20)
+    begun: list[int] = []
+    wait = asyncio.Event()
+    await declare_limits(either, begun, wait)
+    for no, kind in enumerate(["limited", "rated", "limited", "rated", "limited"]):
+        await either.enqueue(kind, no=no)
+        either.clock.advance(SECOND)
+    worker = a_worker(either)
+    wait.set()
+    claimed = []
+    while len(begun) < 5:
+        claimed.append(len(await worker.drain_once()))
+    assert begun == list(range(5))
+    assert claimed == [1, 2, 2], "what follows a rated run that has the slot may be buffered"
+    await worker.stop()
+
+
+async def test_a_buffer_that_is_stuck_gives_the_slots_of_limits_back(
+    either: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buffer(monkeypatch, 20)
+    begun: list[int] = []
+    wait = asyncio.Event()
+    await declare_limits(either, begun, wait)
+    for no in range(5):
+        await either.enqueue("limited", no=no)
+    worker = a_worker(either)
+    draining = asyncio.create_task(worker.drain_once())
+    await until(lambda: begun == [0])
+    assert await leased(either) == 5
+    either.clock.advance(timedelta(seconds=1))
+    worker.on_heartbeat(Beat(either.clock.monotonic(), dict(worker.held), Extended(set(), set())))
+    assert len(worker.held) == 5, "that may happen"
+    either.clock.advance(timedelta(seconds=2))
+    worker.on_heartbeat(Beat(either.clock.monotonic(), dict(worker.held), Extended(set(), set())))
+    wait.set()
+    await draining
+    assert begun == [0]
+    assert await leased(either) == 0
     await worker.stop()

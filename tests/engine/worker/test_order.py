@@ -18,10 +18,12 @@ from tests.support.runs.real_worker import SECOND
 
 NAME = "one-slot"
 _WAITING = """
-select w.rank, case when n.definition like '%"only_workers":["one-slot"]%' then 0 else 1 end, w.run_at,
+select w.rank, w.run_at, case when n.definition like '%"only_workers":["one-slot"]%' then 0 else 1 end,
     cast(w.run_id as text), w.limit_key, l.served_at
 from rota_ready w left join rota_need n on n.id = w.need left join rota_limit l on l.key = w.limit_key
-where w.hold in (0, 2, 6) order by 1, 2, 3, 4
+where w.hold in (0, 2, 6) and not exists (select 1 from rota_replica p join rota_replica o on o.parent_id = p.parent_id
+    where p.run_id = w.run_id and o.worker = 'one-slot' and p.worker is null)
+order by 1, 2, 3, 4
 """
 
 
@@ -29,8 +31,8 @@ class Waiting(NamedTuple):
     """A run that the worker may have, in claim order; when its limit was served last."""
 
     rank: int
-    place: int
     run_at: int
+    preferred: int
     run_id: str
     key: str | None
     served_at: int | None
@@ -47,6 +49,8 @@ KINDS = (
     "replicas",
     "pipeline",
     "keyed and labelled",
+    "replicas under a quota",
+    "labelled replicas",
 )
 
 
@@ -69,6 +73,8 @@ class Fleet:
             "named": {"only_workers": [NAME]},
             "solo": {"on_lost": "fail"},
             "replicas": {"replicas": 1},
+            "replicas under a quota": {"replicas": 2},
+            "labelled replicas": {"replicas": 1, "labels": ["gpu"]},
             "keyed and labelled": {"limit": {"max": 2, "by": "customer"}, "labels": ["gpu"]},
         }
         for kind in KINDS:
@@ -79,11 +85,13 @@ class Fleet:
                 app.job(work, name=kind, **options.get(kind, {}))  # type: ignore[call-overload]
         app.pipeline("pipeline", [{"step": "only", "job": "plain", "payload": {"customer": "of a part"}}])
         await self.harness.store.save_jobs(app.registry.definitions())
+        await self.harness.client.quotas.update("tenant", "narrow", max_concurrency=1)
 
     async def enqueue(self, kind: str) -> str:
         priority = self.chance.choice((-10, 0, 0, 10))
         customer = self.chance.choice(self.customers)
-        run = await self.harness.enqueue(kind, {"priority": priority}, customer=customer)
+        scope = ("tenant", "narrow") if "quota" in kind else ("tenant", "wide")
+        run = await self.harness.enqueue(kind, {"priority": priority, "scope": scope}, customer=customer)
         self.harness.clock.advance(SECOND / 1000 * self.chance.randint(0, 2))
         while not (await self.harness.conductor.step()):
             pass

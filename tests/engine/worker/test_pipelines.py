@@ -423,10 +423,10 @@ async def test_it_is_counted_as_one_run(either: Harness, working: Callable[..., 
     ended = await worker.has_state(run, RunState.SUCCEEDED)
     await worker.stop()
     assert (ended.result, calls["fetch"]) == ({"image": "3.png", "size": 3}, 2)
-    told = await either.client.metrics()
-    assert 'rota_runs_total{status="succeeded"} 1' in told
-    assert 'rota_attempts_total{outcome="succeeded"} 2' in told
-    assert 'rota_attempts_total{outcome="snoozed"} 0' in told
+    told, chain = await either.client.metrics(), 'job="publish",queue="default"'
+    assert f'rota_runs_total{{{chain},status="succeeded"}} 1' in told
+    assert f'rota_attempts_total{{{chain},outcome="succeeded"}} 2' in told
+    assert f'rota_attempts_total{{{chain},outcome="snoozed"}} 0' in told
 
 
 async def test_the_trail_tells_each_advance(either: Harness) -> None:
@@ -454,6 +454,21 @@ async def test_schedules_make_them_too(either: Harness) -> None:
     await either.planner.step()
     await either.drain()
     assert (await labelled(either)).payload["of"] == "page 3"
+
+
+async def test_one_that_was_skipped_has_its_parts_when_it_is_retried(either: Harness) -> None:
+    await declare(either)
+    either.app.schedule("nightly", "publish", every("1h"), payload={"page": 3})
+    await declare_schedules(either.store, either.app.registry.schedules)
+    either.clock.advance(timedelta(hours=2))
+    await either.planner.step()
+    either.clock.advance(timedelta(hours=1))
+    await either.planner.step()
+    skipped = next(run for run in await either.client.list() if run.state is RunState.SKIPPED)
+    retried = (await either.client.retry(skipped.id)).id
+    assert (await waits_for(either, retried))[0] == "fetch"
+    await either.drain()
+    assert await steps(either, retried) == {"fetch": "succeeded", "label": "pending", "tell": "pending"}
 
 
 async def test_nothing_is_left_of_it_when_it_is_pruned(either: Harness) -> None:

@@ -15,7 +15,6 @@ from rota.core.workers.requirements import Requirements
 from rota.errors import Invalid, LeaseLost, RunIsFinal
 from rota.store import open_database
 from rota.store.databases.database import Tx
-from rota.store.databases.foreign_connection import statements
 from rota.store.workers import requirements
 from rota.testing import Harness
 from tests.support.clock import MINUTE, SECOND
@@ -64,14 +63,15 @@ async def test_an_ordinary_run_is_untouched_by_the_needs_of_others(either: Harne
     assert await taken(either, "web-1") == [plain.id]
 
 
-async def test_by_priority_then_those_that_name_the_worker_then_the_oldest(either: Harness) -> None:
-    open_to_many = await either.enqueue("work", {"labels": ["gpu"]})
+async def test_by_priority_then_the_oldest_then_those_that_name_the_worker(either: Harness) -> None:
+    oldest = await either.enqueue("work", {"labels": ["gpu"]})
     either.clock.advance(SECOND)
+    open_to_many = await either.enqueue("work", {"labels": ["gpu"]})
     named = await either.enqueue("work", {"only_workers": ["gpu-1"]})
     either.clock.advance(SECOND)
     first = await either.enqueue("work", {"labels": ["gpu"], "priority": 5})
     worker = either.worker("gpu-1", labels=["gpu"])
-    for expected in (first, named, open_to_many):
+    for expected in (first, oldest, named, open_to_many):
         await worker.claim(1)
         assert list(worker.claims)[-1] == expected.id
 
@@ -321,13 +321,6 @@ async def test_a_job_that_needs_nothing_any_more_is_for_everybody(either: Harnes
     await either.declare("train", version=2)
     assert await holds(either) == [0]
     assert await taken(either, "web-1") == [run.id]
-
-
-async def test_inside_somebody_elses_transaction_it_is_refused(either: Harness) -> None:
-    await either.declare("train", only_workers=["gpu-1"])
-    run = either.app.prepare_locally(Order("train", {}))
-    with pytest.raises(Invalid):
-        statements(run, either.app.dialect, "qmark")
 
 
 async def test_needs_that_nobody_has_any_more_are_pruned_once_there_are_many(

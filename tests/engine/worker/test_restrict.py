@@ -27,7 +27,7 @@ async def test_restricted_and_then_cancelled_a_run_with_replicas_tells_it_in_tha
     run = await either.enqueue("install")
     await conduct(either)
     either.clock.advance(SECOND)
-    await either.client.restrict(run.id, ["a"])
+    await either.client.restrict(run.id, ["a", "b"])
     either.clock.advance(SECOND)
     await either.client.cancel(run.id)
     await conduct(either)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rota import Exponential, Fail, Outcome, Retry, RunState, Snooze, every
-from rota.core.planning.simulation_report import SimulationOptions
 from rota.testing import Harness
 
 HOUR = timedelta(hours=1)
@@ -205,8 +204,7 @@ async def test_a_simulation_foretells_it(either: Harness) -> None:
     """Each attempt fails, and the next one begins after a quarter of the time to the next plan time."""
     await either.declare("work", max_attempts=3)
     await either.client.schedules.create("s", "work", every("16s"))
-    assumptions = SimulationOptions(duration="0s", fail_every=1)
-    report = await either.client.schedules.simulate("s", "24s", assumptions)
+    report = await either.client.schedules.simulate("s", "24s", duration="0s", fail_every=1)
     either.clock.advance("16s")
     began = either.clock.now()
     await either.planner.step()

@@ -158,3 +158,83 @@ async def test_pauses_are_repeatable_and_audited(harness: Harness) -> None:
     assert [(await harness.client.quotas.resume(*TENANT, actor="bob")).was_paused for _ in range(2)] == [True, False]
     events: list[Event] = [*await harness.client.audit(kind="quota")]
     assert [(event.type, event.actor) for event in events] == [("resumed", "bob"), ("paused", "ann")]
+
+
+async def claimed(harness: Harness, name: str) -> list[Scope | None]:
+    """Let a worker claim what it may have, finish it, and return the scopes."""
+    worker = await harness.worker(name).claim(20)
+    scopes: list[Scope | None] = [(await harness.run(run_id)).scope for run_id in worker.claims]
+    for run_id in list(worker.claims):
+        await worker.finish(run_id)
+    return scopes
+
+
+async def conduct(harness: Harness) -> None:
+    while await harness.conductor.step() == timedelta(0):
+        pass
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+async def test_a_backfill_makes_runs_that_wait_and_those_of_others_go_on(harness: Harness, limit: int | None) -> None:
+    await harness.declare("limited", **({"max_concurrency": limit} if limit else {}))
+    await harness.client.schedules.create("hourly", "limited", every("1h"), scopes=[TENANT, OTHER])
+    await harness.client.quotas.pause(*TENANT)
+    now = harness.clock.now()
+    done = await harness.client.schedules.backfill("hourly", now - timedelta(hours=4), now)
+    begun: list[Scope | None] = []
+    while scopes := await claimed(harness, "a"):
+        begun += scopes
+    assert begun == [Scope(*OTHER)] * (done.count // 2)
+    await harness.client.quotas.resume(*TENANT)
+    while scopes := await claimed(harness, "a"):
+        begun += scopes
+    assert len(begun) == done.count
+
+
+async def test_replicas_wait_and_those_that_run_run_on(harness: Harness) -> None:
+    await harness.declare("each", replicas=2)
+    await harness.client.quotas.pause(*TENANT)
+    run_id = (await harness.client.enqueue(Order("each", {}, {"scope": TENANT}))).id
+    await conduct(harness)
+    assert [await claimed(harness, name) for name in "ab"] == [[], []]
+    await harness.client.quotas.resume(*TENANT)
+    first = await harness.worker("a").claim()
+    await harness.client.quotas.pause(*TENANT)
+    assert await claimed(harness, "b") == []
+    await first.finish()
+    await conduct(harness)
+    explained = " ".join((await harness.client.explain(run_id)).words)
+    assert "Its scope 'tenant/42' is paused" in explained
+    await harness.client.quotas.resume(*TENANT)
+    assert len(await claimed(harness, "b")) == 1
+    await conduct(harness)
+    assert await harness.state(run_id) is RunState.SUCCEEDED
+
+
+async def test_the_next_part_of_a_pipeline_waits(harness: Harness) -> None:
+    harness.app.pipeline("parts", [{"step": "one", "job": "work"}, {"step": "two", "job": "work"}])
+    await harness.store.save_jobs(harness.app.registry.definitions())
+    run_id = (await harness.client.enqueue(Order("parts", {}, {"scope": TENANT}))).id
+    worker = await harness.worker("a").claim()
+    await harness.client.quotas.pause(*TENANT)
+    await worker.finish()
+    assert await claimed(harness, "b") == []
+    assert await harness.state(run_id) is RunState.QUEUED
+    await harness.client.quotas.resume(*TENANT)
+    assert await claimed(harness, "b") == [Scope(*TENANT)]
+    assert await harness.state(run_id) is RunState.SUCCEEDED
+
+
+async def test_the_timeout_of_an_external_run_counts_on_and_its_next_attempt_waits(harness: Harness) -> None:
+    harness.app.external("label", timeout="5s", max_attempts=2, backoff=["0s"])
+    await harness.store.save_jobs(harness.app.registry.definitions())
+    run_id = (await harness.client.enqueue(Order("label", {}, {"scope": TENANT}))).id
+    (held,) = await harness.client.external.claim("labeller@1")
+    await harness.client.quotas.pause(*TENANT)
+    harness.clock.advance(timedelta(seconds=6))
+    await harness.reaper.step()
+    assert await harness.client.external.claim("labeller@1") == []
+    await harness.client.quotas.resume(*TENANT)
+    (again,) = await harness.client.external.claim("labeller@1")
+    assert (again.run_id, again.attempt, held.attempt) == (run_id, 2, 1)
+    await harness.client.external.complete(again.run_id, again.fence)

@@ -7,7 +7,7 @@ import pytest
 from rota import RunState
 from rota.client.client import Order
 from rota.core.progress.steps import StepState
-from rota.errors import BadPayload, Invalid, JobInUse, UnknownStep
+from rota.errors import BadPayload, Invalid, JobInUse, UnknownJob, UnknownStep
 from rota.testing import Harness
 
 SCHEMA = {"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]}
@@ -94,6 +94,54 @@ async def test_a_pipeline_whose_runs_live_is_in_use(either: Harness) -> None:
         await either.client.data_jobs.delete("publish")
     await either.drain()
     await either.client.data_jobs.delete("publish")
+
+
+async def test_a_part_that_a_pipeline_has_before_it_is_in_use(either: Harness) -> None:
+    client = either.client
+    for job in ("look", "tell"):
+        await client.data_jobs.create(job, "external")
+    await client.data_jobs.create("publish", pipeline=[{"step": job, "job": job} for job in ("look", "tell")])
+    with pytest.raises(JobInUse, match="part of 'publish'"):
+        await client.data_jobs.delete("tell")
+    waits, held = [(await client.enqueue(Order("publish", {}))).id for _ in range(2)]
+    (mine,) = await client.external.claim("scanner")
+    waits, held = (waits, held) if mine.run_id == held else (held, waits)
+    with pytest.raises(JobInUse, match="2 live runs"):
+        await client.data_jobs.delete("tell")
+    await client.data_jobs.delete("tell", force=True, actor="ada")
+    assert [await either.state(run) for run in (waits, held)] == [RunState.CANCELLED, RunState.CANCELLING]
+    assert (await either.run(waits)).cancelled_by == "ada"
+
+
+async def test_a_forced_delete_that_was_cut_short_is_finished_by_another(either: Harness) -> None:
+    """Its answer got lost before it came to what somebody holds: such runs would wait for a job that is gone."""
+    client = either.client
+    for job in ("look", "tell"):
+        await client.data_jobs.create(job, "external")
+    await client.data_jobs.create("publish", pipeline=[{"step": job, "job": job} for job in ("look", "tell")])
+    run = (await client.enqueue(Order("publish", {}))).id
+    await client.external.claim("scanner")
+    assert await either.store.data_jobs.delete("tell", None, force=True) == [run]
+    with pytest.raises(UnknownJob):
+        await client.data_jobs.delete("tell")
+    assert await either.state(run) is RunState.RUNNING
+    with pytest.raises(UnknownJob):
+        await client.data_jobs.delete("tell", force=True)
+    assert await either.state(run) is RunState.CANCELLING
+
+
+async def test_a_part_that_is_done_is_not_in_use_by_a_run(either: Harness) -> None:
+    client = either.client
+    for job in ("look", "tell"):
+        await client.data_jobs.create(job, "external")
+    await client.data_jobs.create("publish", pipeline=[{"step": job, "job": job} for job in ("look", "tell")])
+    run = await client.enqueue(Order("publish", {}))
+    (mine,) = await client.external.claim("scanner")
+    await client.external.complete(run.id, mine.fence)
+    await client.data_jobs.delete("look", force=True)
+    (mine,) = await client.external.claim("scanner")
+    await client.external.complete(run.id, mine.fence)
+    assert await either.state(run.id) is RunState.SUCCEEDED
 
 
 async def test_a_pipeline_is_no_part_of_another(either: Harness) -> None:

@@ -13,6 +13,7 @@ from rota.core.progress.control_flow import Retry
 from rota.engine.handlers.context import Context
 from rota.registry.jobs import Registry
 from tests.simulation.application import coordination_jobs, pipelines, steps
+from tests.simulation.application.data_jobs import DATA_JOBS
 from tests.simulation.application.steps import MOST_SNOOZES, SHORT, SIGNALS
 from tests.simulation.world.loop import CURRENT
 
@@ -51,6 +52,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "payer": {"max_attempts": 4, "backoff": "1s", "cancel_grace": "3s"},
     **coordination_jobs.JOBS,
     **pipelines.PIPELINES,
+    **DATA_JOBS,
 }
 STEPPED = ("stepped", "loose", "payer")
 """Jobs whose handlers work in steps."""
@@ -73,8 +75,8 @@ def registry() -> Registry:
     """Handlers find the world that they are in by their node, so one registry serves all."""
     app = Rota(config=Config())
     for name, options in JOBS.items():
-        if name not in coordination_jobs.EXTERNAL and name not in pipelines.PIPELINES:
-            app.job(**{**options, "name": name})(_handle)
+        if name not in coordination_jobs.EXTERNAL and name not in pipelines.PIPELINES and name not in DATA_JOBS:
+            app.job(**{**options, "name": name})(act_out)
     for name, options in coordination_jobs.EXTERNAL.items():
         app.external(name, **options)
     for name, options in pipelines.PARTS.items():
@@ -95,7 +97,7 @@ async def _tenants() -> list[tuple[str, str]]:
     return [("tenant", "a"), *([("tenant", "b")] if int(seconds / 8) % 2 else [])]
 
 
-async def _handle(ctx: Context, n: int, acts: list[str]) -> dict[str, int]:
+async def act_out(ctx: Context, n: int, acts: list[str]) -> dict[str, int]:
     process: Process = CURRENT.get()  # type: ignore[assignment]
     diary = process.world.diary
     act = acts[min(ctx.attempt, len(acts)) - 1]
@@ -113,7 +115,7 @@ async def _handle_part(ctx: Context, n: int, acts: list[str], place: int, got: A
     """`ok:1/raise:1/ok:2`: what is done in each part."""
     process: Process = CURRENT.get()  # type: ignore[assignment]
     pipelines.begins(process, ctx, place, got)
-    result = await _handle(ctx, n, [act.split("/")[place] for act in acts])
+    result = await act_out(ctx, n, [act.split("/")[place] for act in acts])
     pipelines.gives(process, ctx, result)
     return result
 

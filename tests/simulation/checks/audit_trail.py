@@ -12,6 +12,7 @@ from rota.core.states import LEGAL_CHANGES, Outcome, RunState
 from rota.store.databases.database import drive
 from rota.values.actor import POLICY, is_policy
 from rota.values.instants import micros_at
+from tests.simulation.application.data_jobs import DATA_PIPELINES
 from tests.simulation.application.pipelines import PIPELINES
 from tests.simulation.script.entries import Jump
 from tests.simulation.world.backends import Direct
@@ -29,6 +30,8 @@ CLIENTS = ("client-1", "client-2")
 HAND = "the end"
 """Who gives up what waits in vain, when all is over."""
 POLICIES = (f"{POLICY}overlap", f"{POLICY}limit")
+CANCELS_MANY = ("cancel_many", "cancel_job", "delete_job")
+"""Verbs of clients that cancel all runs of a job."""
 _ENDS = {outcome.value for outcome in Outcome}
 
 
@@ -64,7 +67,10 @@ def lives(changes: Iterable[Change]) -> dict[str, list[Moment]]:
         moment = Moment(change.now, state_of(seen), seen.fence, worker)
         known = found.setdefault(seen.id, [])
         last = known[-1] if known else None
-        put_back = worker or seen.job in PIPELINES  # of a pipeline that is paused: claimed and put back in one
+        put_back = worker or seen.job in (
+            *PIPELINES,
+            *DATA_PIPELINES,
+        )  # of a pipeline that is paused: claimed and put back in one
         if last is None or last.state != moment.state or (put_back and last.fence != moment.fence):
             known.append(moment)
     return found
@@ -141,7 +147,7 @@ def _who_asked(world: World) -> dict[str, set[str]]:
     """To cancel a run or to retry it, by run; and under "" those who asked for many."""
     asked: dict[str, set[str]] = {}
     for call in world.diary.calls:
-        asked.setdefault("" if call.verb.endswith("_many") else call.what, set()).add(call.client)
+        asked.setdefault("" if call.verb.endswith(("_many", "_job")) else call.what, set()).add(call.client)
     return asked
 
 

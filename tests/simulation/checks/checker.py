@@ -11,6 +11,7 @@ from tests.simulation.checks import final_state, limits, runs
 from tests.simulation.checks.audit_trail import trails_are_true
 from tests.simulation.checks.coordination.suite import CoordinationChecks
 from tests.simulation.checks.latency import Latency
+from tests.simulation.checks.losses import LossChecks
 from tests.simulation.checks.order import OrderChecks
 from tests.simulation.checks.progress import ProgressChecks
 from tests.simulation.checks.suspects import SuspectChecks
@@ -44,8 +45,10 @@ class Checker:
         self._suspects = SuspectChecks(world)
         self._order = OrderChecks(world)
         self._coordination = CoordinationChecks(world)
+        self._losses = LossChecks(world)
         self._of_changes: list[Callable[[Change], Iterator[Finding]]] = [
             *runs.checks(world),
+            *self._losses.of_changes(),
             *limits.of_changes(world),
             *self._latency.of_changes(),
             *self._notes.of_changes(),
@@ -60,33 +63,44 @@ class Checker:
             *self._coordination.of_commits,
         ]
 
+    def lost(self) -> None:
+        """The database lost its last commits: from now on only what holds across that is checked."""
+        self._losses.happened = True
+        self._of_changes = self._losses.of_changes()
+        self._of_commits = self._losses.of_commits()
+
     def changed(self, change: Change) -> None:
         for check in self._of_changes:
             for promise, message in check(change):
                 self.violate(promise, f"{message}\n      by: {change}")
 
     def committed(self, op: str) -> None:
-        checks = self._latency.of_commits() if op in _MOVES_NOTHING else self._of_commits
+        checks = self._latency.of_commits() if op in _MOVES_NOTHING and not self._losses.happened else self._of_commits
         for check in checks:
             for promise, message in check():
                 self.violate(promise, f"{message}, after {op}")
 
     def noted(self, before: Note | None, after: Note | None, op: str, worker: str) -> None:
         """A commit changed something that a run says of itself."""
-        self._found(self._notes.noted(before, after, op, worker))
+        self._found_unless_lost(self._notes.noted(before, after, op, worker))
 
     def kept(self, change: Change) -> None:
-        self._found(self._notes.kept(change))
+        self._found_unless_lost(self._notes.kept(change))
 
     def began(self, deed: Deed) -> None:
-        self._found(self._suspects.began(deed))
+        self._found_unless_lost(self._suspects.began(deed))
+        self._found(self._losses.began(deed))
 
     def did(self, deed: StepDeed) -> None:
         """A handler, in a step: at this moment it can be compared with what is recorded."""
-        self._found(self._notes.did(deed))
+        self._found_unless_lost(self._notes.did(deed))
 
     def did_in_transaction(self, effect: Effect) -> None:
-        self._found(self._notes.committed(effect))
+        self._found_unless_lost(self._notes.committed(effect))
+
+    def _found_unless_lost(self, findings: Iterator[Finding]) -> None:
+        if not self._losses.happened:
+            self._found(findings)
 
     def _found(self, findings: Iterator[Finding]) -> None:
         for promise, message in findings:
@@ -101,21 +115,22 @@ class Checker:
 
     def stopped(self, worker: str, since: float) -> None:
         """By itself, as it was asked to `since` then."""
-        for promise, message in self._latency.left_behind(worker, since):
-            self.violate(promise, message)
+        self._found_unless_lost(self._latency.left_behind(worker, since))
 
     def tick(self) -> None:
         """Nothing was written, but time passes."""
         for check in self._latency.of_commits():
-            for promise, message in check():
-                self.violate(promise, message)
+            self._found_unless_lost(check())
 
     def before_the_end(self) -> None:
         """While everything still goes on by itself."""
-        self._found(self._latency.nothing_is_overdue())
-        self._found(trails_are_true(self._world, live=True))
+        self._found_unless_lost(self._latency.nothing_is_overdue())
+        self._found_unless_lost(trails_are_true(self._world, live=True))
 
     def at_the_end(self) -> None:
+        if self._losses.happened:
+            self._found(self._losses.at_the_end())
+            return
         for find in self._coordination.at_the_end:
             self._found(find())
         for check in final_state.CHECKS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -15,10 +16,12 @@ from rota.errors import RotaError
 from rota.store.databases.database import drive
 from rota.values.actor import POLICY
 from rota.values.durations import parse_duration
+from tests.simulation.application.data_jobs import DATA_PIPELINES, PARTS
 from tests.simulation.application.jobs import JOBS, is_shielded
 from tests.simulation.application.pipelines import PIPELINES
-from tests.simulation.checks.audit_trail import HAND, trails_are_true
+from tests.simulation.checks.audit_trail import CANCELS_MANY, HAND, trails_are_true
 from tests.simulation.checks.error_groups import faults_are_found
+from tests.simulation.checks.orphans import orphans
 from tests.simulation.checks.progress import transactions_are_whole
 from tests.simulation.checks.schedules import max_runs_is_kept, plan_times_are_answered
 from tests.simulation.script.entries import Enqueue
@@ -117,7 +120,10 @@ def attempts_are_told(world: World) -> Iterator[Finding]:
         if run_id not in world.observer.runs:
             continue
         told = drive(store.attempts(run_id))
-        if world.observer.runs[run_id].job in PIPELINES:  # while one is paused, claims are put back at once
+        if world.observer.runs[run_id].job in (
+            *PIPELINES,
+            *DATA_PIPELINES,
+        ):  # while one is paused, claims are put back at once
             told = [one for one in told if one.fence in held or one.outcome is not Outcome.HANDED_BACK]
         if [(attempt.fence, attempt.worker_id) for attempt in told] != sorted(held.items()):
             yield "P17", f"run {run_id[-6:]} was held by {sorted(held.items())}, and is told to have been by {told}"
@@ -186,11 +192,11 @@ def cancellation_is_heard(world: World) -> Iterator[Finding]:
 
 
 def _shields_end(world: World) -> dict[tuple[str, int], float]:
-    """When the last step that is not to be cancelled was over, by run and fence."""
+    """When the last step that is not to be cancelled was over, by run and fence; never, if its process died in it."""
     ends = {}
     for deed in world.diary.steps:
         if deed.what != "finishes" and is_shielded(deed.job, deed.step):
-            ends[deed.run_id, deed.fence] = deed.at
+            ends[deed.run_id, deed.fence] = math.inf if deed.what == "begins" else deed.at
     return ends
 
 
@@ -200,8 +206,8 @@ def cancels_are_meant(world: World) -> Iterator[Finding]:
     for call in world.diary.calls:
         if call.verb == "cancel":
             who.setdefault(call.what, set(POLICIES)).add(call.client)
-        for seen in world.observer.runs.values() if call.verb == "cancel_many" else ():
-            if seen.job == call.what:
+        for seen in world.observer.runs.values() if call.verb in CANCELS_MANY else ():
+            if call.what in (seen.job, *(PARTS if seen.job in DATA_PIPELINES else ())):
                 who.setdefault(seen.id, set(POLICIES)).add(call.client)
     for seen in world.observer.runs.values():
         if (
@@ -278,5 +284,6 @@ CHECKS: list[Callable[[World], Iterator[Finding]]] = [
     faults_are_found,
     delays_are_kept,
     zombies_stop,
+    orphans,
     no_complaints,
 ]

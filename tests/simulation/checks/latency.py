@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tests.simulation.application.coordination_jobs import EXTERNAL
 from tests.simulation.checks.coordination.eligibility import Eligibility
 from tests.simulation.checks.coordination.rates import patience
 from tests.simulation.script.entries import Jump
@@ -103,7 +102,7 @@ class Latency:
             self._renewed_at[change.run_id, now.fence] = change.at
         if change.op != "Store.reap" or was is None or now is not None or was.cancel_at is not None:
             return
-        if change.before and change.before.job in EXTERNAL:  # those outside may forget it
+        if was.worker.startswith("outsider"):  # they may forget it
             return
         if was.worker not in self._world.deaths and self._is_calm(_LEASE + SETTLED):
             yield "P12", f"the lease of {was.worker} ran out, and nothing is the matter with it"

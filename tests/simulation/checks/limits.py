@@ -11,7 +11,7 @@ import msgspec
 from rota.store.databases.statements import SQLITE
 from rota.store.limits.strays import look_astray
 from tests.simulation.application.jobs import JOBS
-from tests.simulation.script.entries import AddSchedule, ChangeSchedule, Hold, SetQuota
+from tests.simulation.script.entries import AddSchedule, ChangeJob, ChangeSchedule, Hold, SetQuota
 from tests.simulation.world.observer import Finding
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Lanes:
 
     def pauses(self) -> Iterator[Finding]:
         """What is paused is not claimed."""
-        if not any(isinstance(entry, Hold) for entry in self._world.script.entries):
+        if not any(isinstance(entry, Hold | ChangeJob) for entry in self._world.script.entries):
             return
         paused, self._paused = self._paused, {(kind, name) for kind, name in self._world.backend.look(_PAUSES)}
         for seen in self._live():

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.values.durations import in_micros, parse_duration
+from tests.models.relation import GONE, Step, allowed, step
 from tests.simulation.application.jobs import JOBS
-from tests.simulation.world.observer import Change, Finding, Lease, Seen
+from tests.simulation.world.observer import Change, Conduct, End, Finding, Lease, Outside, Place, Seen
 from tests.simulation.world.processes import CONFIG
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ PRUNES = ("Store.prune", "drop_runs")
 def checks(world: World) -> list[Check]:
     memory = Memory(world)
     return [
+        in_the_model,
         memory.in_one_place,
         memory.final_is_final,
         memory.fences_grow,
@@ -124,7 +126,8 @@ class Memory:
             return  # taken and claimed in one: other checks look at the fence
         if now.expires_at != was.expires_at and change.worker != was.worker:
             yield "P10", f"{change.worker} renewed the lease of {was.worker}"
-        if now.expires_at != was.expires_at and now.expires_at != change.now + LEASE:
+        bounded = now.worker.startswith("outsider") and now.expires_at < change.now + LEASE  # by the time of its step
+        if now.expires_at != was.expires_at and now.expires_at != change.now + LEASE and not bounded:
             yield "P12", f"renewed for {(now.expires_at - change.now) / 1e6:.3f}s"
         if was.cancel_at is not None and now.cancel_at is None:
             yield "P15", "a request to stop was forgotten"
@@ -248,6 +251,42 @@ class Memory:
         """Others go on because it is cancelled, in the same transaction."""
         calls = self._world.diary.calls
         return any(call.verb == "cancel" and call.what == change.run_id for call in calls)
+
+
+def in_the_model(change: Change) -> Iterator[Finding]:
+    """P9 to P13: every step of a run is one that the model of a lease has, in which the promises are proved."""
+    made = modelled(change.before, change.after)
+    if not made.is_still and made not in allowed():
+        yield "model", f"no step of tests/models/Lease.tla: {made}"
+
+
+def modelled(before: Seen | None, after: Seen | None) -> Step:
+    """Return what a commit did to a run as the model has it."""
+    if after is None:
+        return Step(_place(before), GONE, "stays", 0)
+    fence, attempts = (before.fence, _attempts(before)) if before else (0, 0)
+    state = after.end.state if after.end and not (before and before.end) else ""
+    return step(_place(before), _place(after), (fence, after.fence), (attempts, _attempts(after)), state)
+
+
+def _place(seen: Seen | None) -> str:
+    match seen.where if seen else None:
+        case End():
+            return "final"
+        case Lease():
+            return "lease"
+        case Outside():
+            return "outside"
+        case Conduct():
+            return "conduct"
+        case Place():
+            return "ready"
+        case None:
+            return "none"
+
+
+def _attempts(seen: Seen) -> int:
+    return (seen.where.attempt or 0) if seen.where else 0
 
 
 def in_one_place(seen: Seen) -> Iterator[Finding]:

@@ -8,18 +8,19 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rota.client.client import Order
-from rota.core.calendar.triggers import Trigger, after, cron, every
 from rota.core.runs.run import RunFilter
 from tests.simulation.application.jobs import STEPPED
 from tests.simulation.application.pipelines import PIPELINES
-from tests.simulation.clients import dependencies, external, quotas
+from tests.simulation.clients import dependencies, external, jobs, quotas
 from tests.simulation.clients.calls import ask, pick
+from tests.simulation.clients.triggers import trigger_of
 from tests.simulation.script import entries
 from tests.simulation.script.entries import (
     AddSchedule,
     Answer,
     Bulk,
     Cancel,
+    ChangeJob,
     ChangeSchedule,
     Command,
     Coordination,
@@ -52,6 +53,8 @@ async def perform(process: ClientProcess, entry: Command, place: int) -> None:
             await _add(process, entry, place)
         case ChangeSchedule():
             await _change(process, entry)
+        case ChangeJob():
+            await jobs.change(process, entry, place)
         case Hold():
             await _hold(process, entry)
         case entries.Order():
@@ -150,14 +153,6 @@ async def _bulk(process: ClientProcess, entry: Bulk) -> None:
         return told.matched, told.done
 
     await ask(process, f"{entry.verb}_many", entry.job, act, insist=True)
-
-
-def trigger_of(words: dict[str, Any]) -> Trigger:
-    if "every" in words:
-        return every(words["every"])
-    if "after" in words:
-        return after(words["after"])
-    return cron(words["cron"], words.get("tz", "UTC"))
 
 
 async def _add(process: ClientProcess, entry: AddSchedule, place: int) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rota.core.external.external import Assignment
 from rota.errors import RotaError, Unavailable
 from tests.simulation.application.coordination_jobs import EXTERNAL
+from tests.simulation.application.data_jobs import DATA_EXTERNAL, acts_of
 from tests.simulation.clients.calls import ask
+from tests.simulation.script.entries import Answer, ChangeJob, ExternalWorker
 
 if TYPE_CHECKING:
-    from tests.simulation.script.entries import Answer, ExternalWorker
     from tests.simulation.world.history import Call
     from tests.simulation.world.processes import ClientProcess
 
@@ -56,9 +57,11 @@ async def outsider(process: ClientProcess, entry: ExternalWorker) -> None:
     world = process.world
     until = world.loop.time() + entry.span
     held: list[tuple[str, int]] = []
+    has_data_jobs = any(isinstance(one, ChangeJob) for one in world.script.entries)
+    jobs = None if has_data_jobs else list(EXTERNAL)  # such jobs come and go: whatever there is
     while world.loop.time() < until:
         try:
-            found = await process.client.external.claim(process.worker_id, jobs=list(EXTERNAL), max=_MOST, held=held)
+            found = await process.client.external.claim(process.worker_id, jobs=jobs, max=_MOST, held=held)
         except Unavailable:
             await asyncio.sleep(_LOOKS)
             continue
@@ -75,7 +78,7 @@ async def outsider(process: ClientProcess, entry: ExternalWorker) -> None:
 async def work(process: ClientProcess, mine: Assignment, held: list[tuple[str, int]]) -> None:
     """By its act: `ok`, `beat` (and say so all the while), `twice`, `fail`, `refuse`, `forget`, `late`."""
     world = process.world
-    acts: list[str] = mine.payload["acts"]
+    acts = acts_of(mine.payload)
     word, _, amount = acts[min(mine.attempt, len(acts)) - 1].partition(":")
     seconds, run_id, fence = float(amount or 0), mine.run_id, mine.fence
     if world.healed_at is not None:
@@ -83,6 +86,8 @@ async def work(process: ClientProcess, mine: Assignment, held: list[tuple[str, i
     world.note(f"{process.worker_id} has {run_id[-6:]} (fence {fence}, attempt {mine.attempt}): {word}:{amount}")
     if word == "forget":
         return
+    if mine.job in DATA_EXTERNAL and word == "steps":
+        await _in_steps(process, mine)
     left = seconds
     while word != "late" and left > _BEAT:
         await asyncio.sleep(_BEAT)
@@ -105,7 +110,15 @@ async def work(process: ClientProcess, mine: Assignment, held: list[tuple[str, i
     held.remove((run_id, fence))
 
 
+async def _in_steps(process: ClientProcess, mine: Assignment) -> None:
+    for step in ("fetch", "seal"):
+        for state in ("running", "succeeded"):
+            act = partial(process.client.external.step, mine.run_id, mine.fence, step, state)
+            await _ask(process, f"step {step}", mine.run_id, mine.fence, act)
+
+
 async def _complete(process: ClientProcess, run_id: str, fence: int) -> Call:
+    process.world.diary.given[run_id, fence] = {"fence": fence}
     act = partial(process.client.external.complete, run_id, fence, {"fence": fence})
     return await _ask(process, "complete", run_id, fence, act)
 

@@ -73,6 +73,15 @@ class Meter:
     def look(self, sql: str) -> Sequence[Row]:
         return self._backend.look(sql)
 
+    def mark(self) -> None:
+        self._backend.mark()
+
+    def lose(self) -> None:
+        self._backend.lose()
+
+    def move(self) -> None:
+        self._backend.move()
+
     def close(self) -> None:
         self._backend.close()
 

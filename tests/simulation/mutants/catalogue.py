@@ -6,6 +6,7 @@ from tests.simulation.mutants.bugs import (
     attempts,
     audit_trail,
     coordination,
+    jobs,
     pipelines,
     queue,
     quotas,
@@ -22,4 +23,5 @@ BUGS = (
     *coordination.BUGS,
     *quotas.BUGS,
     *pipelines.BUGS,
+    *jobs.BUGS,
 )

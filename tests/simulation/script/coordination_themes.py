@@ -143,6 +143,26 @@ REPUBLISHED = CoordinationTheme(
     kinds=("kill", "stop", "strike", "hush"),
 )
 
+# More than there are slots for, and not everybody may have everything: who begins first?
+RANKS = CoordinationTheme(
+    name="ranks",
+    weight=4,
+    engines=(1, 2, 2, 3),
+    span=(12, 20),
+    jobs=("plain", "plain", "pair", "chosen", "graphic", "named", "narrow", "keyed"),
+    acts={"": ("ok:0.6", "ok:1", "ok:2")},
+    attempts=(1,),
+    enqueues=(6, 10),
+    copies=(1, 2, 3),
+    scoped=0.5,
+    delayed=0.0,
+    prioritized=0.8,
+    busy=0.4,
+    requirements=0.1,
+    restricts=(0, 0, 1),
+    faults=(0, 0, 1),
+)
+
 RATES = CoordinationTheme(
     name="rates",
     weight=14,
@@ -170,7 +190,7 @@ QUOTAS = CoordinationTheme(
     span=(16, 22),
     distance=(0.2, 1.0),
     busy=0.8,
-    jobs=("plain", "plain", "plain", "hasty", "keyed", "narrow"),
+    jobs=("plain", "plain", "plain", "hasty", "keyed", "narrow", "pair"),
     acts={"": ("ok:0.6", "ok:2", "ok:3", "ok:4", "ok:4", "ok:6", "raise:0.2", "crash:0.5", "snooze:0.2")},
     attempts=(1, 1, 2),
     enqueues=(5, 8),
@@ -225,9 +245,9 @@ PIPELINES = CoordinationTheme(
     ),
 )  # fmt: skip
 
-ALL_THEMES: tuple[Theme, ...] = (
-    *(EVERYTHING, NOTES, REPUBLISHED, QUOTAS, PIPELINES),
+COORDINATION_THEMES: tuple[Theme, ...] = (
+    *(EVERYTHING, NOTES, REPUBLISHED, QUOTAS, PIPELINES, RANKS),
     *(theme for theme in THEMES if theme not in (EVERYTHING, NOTES)),
     *(DEPENDENCIES, EXTERNAL, REPLICAS, RATES),
 )
-"""What is new stands behind the first and takes its share from that: the seeds of all others stay what they were."""
+"""Those of single runs, too, in the order in which seeds are drawn."""

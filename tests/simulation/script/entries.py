@@ -123,6 +123,15 @@ class ChangeSchedule(Entry, frozen=True, tag=True):
     options: dict[str, Any] = {}
 
 
+class ChangeJob(Entry, frozen=True, tag=True):
+    """What is done to a job as a whole: see `clients/jobs.py` for the verbs."""
+
+    client: str
+    job: str
+    verb: str
+    options: dict[str, Any] = {}
+
+
 class Hold(Entry, frozen=True, tag=True):
     """A queue or a job is paused for a while."""
 
@@ -200,10 +209,18 @@ class Jump(Entry, frozen=True, tag=True):
     by: float
 
 
+class Mark(Entry, frozen=True, tag=True):
+    """A backup is made, or a standby gets its last change."""
+
+
+class Lose(Entry, frozen=True, tag=True):
+    """The database goes on from the last mark, and is somewhere else: a failover, or a backup that is restored."""
+
+
 Coordination = Family | Answer | ExternalWorker | Restrict | SetQuota
-Command = Enqueue | Cancel | RetryByHand | Bulk | AddSchedule | ChangeSchedule | Hold | Order | Coordination
+Command = Enqueue | Cancel | RetryByHand | Bulk | AddSchedule | ChangeSchedule | ChangeJob | Hold | Order | Coordination
 Fault = Kill | Stop | Freeze | Away | Mute | Strike | Hush | Jump
-Happening = Command | Fault
+Happening = Command | Fault | Mark | Lose
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):

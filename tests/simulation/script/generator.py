@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 from tests.simulation.script.coordination_generator import CoordinationGenerator
-from tests.simulation.script.coordination_themes import ALL_THEMES, CoordinationTheme
+from tests.simulation.script.coordination_themes import CoordinationTheme
 from tests.simulation.script.entries import (
     HELD_JOBS,
     HELD_QUEUES,
@@ -28,6 +28,8 @@ from tests.simulation.script.entries import (
     Stop,
     Strike,
 )
+from tests.simulation.script.job_generator import JobGenerator
+from tests.simulation.script.job_themes import ALL_THEMES, JobTheme
 from tests.simulation.script.themes import SCOPES, Theme
 from tests.simulation.world.gate import BLOWS
 
@@ -71,6 +73,8 @@ class _Generator:
         entries = [*self._commands(), *self._schedules()]
         if isinstance(theme, CoordinationTheme):
             entries = CoordinationGenerator(rng, theme, self._span, len(self._engines)).entries(entries)
+        if isinstance(theme, JobTheme):
+            entries += JobGenerator(rng, theme, self._span).entries()
         entries += [self._fault() for _ in range(rng.choice(theme.faults))]
         return Script(
             seed=seed,

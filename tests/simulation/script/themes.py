@@ -118,7 +118,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
 
 EVERYTHING = Theme(
     name="everything",
-    weight=26,
+    weight=16,
     span=(15, 32),
     jobs=("plain", "plain", "plain", "hasty", "once", "careful", "careful", "timed", "narrow", "keyed", "nested",
         "fleeting", "fleeting", "stepped", "stepped", "stepped", "stepped", "loose", "payer", "payer"),

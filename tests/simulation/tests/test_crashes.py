@@ -10,7 +10,6 @@ import pytest
 
 from rota.core.progress.notes import Notes
 from rota.core.runs.outcome import Report
-from rota.engine.handlers import transaction
 from rota.engine.handlers.context_backend import WorkerBackend
 from rota.engine.worker.operator_settings import OperatorSettings
 from rota.engine.worker.reporter import Reporter
@@ -179,10 +178,12 @@ def does_steps_again(patch: pytest.MonkeyPatch) -> None:
 def ends_later(patch: pytest.MonkeyPatch) -> None:
     """The end of a run is told by itself, after the transaction that it belongs to."""
 
-    async def seal(tx: Tx, lease: tuple[str, int], _: Report | None, notes: Notes | None) -> None:
-        await held_transaction.seal(tx, lease, None, notes)
+    sealed = held_transaction.seal
 
-    patch.setattr(transaction, "seal", seal)
+    async def seal(tx: Tx, lease: tuple[str, int], _: Report | None, notes: Notes | None) -> None:
+        await sealed(tx, lease, None, notes)
+
+    patch.setattr(held_transaction, "seal", seal)
 
 
 def never_drains(patch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from tests.simulation.application.jobs import JOBS
-from tests.simulation.script.coordination_themes import ALL_THEMES as THEMES
 from tests.simulation.script.entries import AddSchedule, Enqueue, Script, Strike
 from tests.simulation.script.generator import draw
+from tests.simulation.script.job_themes import ALL_THEMES as THEMES
 from tests.simulation.script.themes import EVERYTHING, Theme
 from tests.simulation.world.backends import open_backend
 from tests.simulation.world.world import World

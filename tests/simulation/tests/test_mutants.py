@@ -13,10 +13,10 @@ from tests.simulation.mutants.catalogue import BUGS
 from tests.simulation.mutants.patches import SOURCE, DoesNotApply, Edit, Planted, edited, planted
 from tests.simulation.mutants.search import ROOT, Hunted, NoAnswer, false_alarm, hunt_all, hunt_one, try_seeds
 from tests.simulation.mutants.trial import in_order
-from tests.simulation.script.coordination_themes import ALL_THEMES
 from tests.simulation.script.generator import draw
+from tests.simulation.script.job_themes import ALL_THEMES
 
-AT_LEAST = 221
+AT_LEAST = 240
 QUICKLY = 40
 SAMPLE = (
     "claim-keeps-the-fence",

@@ -15,6 +15,8 @@ import asyncpg
 from rota.errors import Invalid
 from rota.store import Store, new_id
 from rota.store.databases.database import Hint, Row, Session, Work, drive
+from rota.store.databases.epoch import LAST, Epoch, Standing, following
+from rota.store.databases.postgres.place import place_of
 from rota.store.databases.postgres.postgres import PostgresDatabase
 from rota.store.databases.sqlite.connection_thread import Job, read_each, translated, write_group
 from rota.store.databases.sqlite.sqlite import SqliteTx
@@ -29,6 +31,11 @@ create table if not exists proof_effect (run_id text not null, fence integer not
 """
 """What handlers do in transactions of their own."""
 _NEXT_NUMBER = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+_COLUMNS = """
+select c.relname, string_agg(a.attname, ', ' order by a.attnum)
+from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' group by c.relname
+"""
 _DEADLINE = timedelta(seconds=30)
 
 
@@ -45,6 +52,15 @@ class Backend(Protocol):
 
     def look(self, sql: str) -> Sequence[Row]:
         """A question of the observer's."""
+
+    def mark(self) -> None:
+        """Remember all rows."""
+
+    def lose(self) -> None:
+        """Go back to the last mark."""
+
+    def move(self) -> None:
+        """Begin the epoch that rota would after a failover or a restore."""
 
     def close(self) -> None: ...
 
@@ -101,6 +117,7 @@ class SqliteBackend:
         self._own.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # as in production, and three times as fast
         self._own.execute("pragma foreign_keys = on; pragma temp_store = memory").fetchall()
         self._changes = 0
+        self._marked = b""
         self._clock = WorldsClock()
         self._tx = SqliteTx(self._own, self._clock)
         drive(Direct(self, HostClock()).store().migrate())
@@ -131,6 +148,19 @@ class SqliteBackend:
     def look(self, sql: str) -> Sequence[Row]:
         return self._own.execute(sql).fetchall()
 
+    def mark(self) -> None:
+        self._marked = self._own.serialize("main")
+
+    def lose(self) -> None:
+        self._own.deserialize("main", self._marked)
+
+    def move(self) -> None:
+        row = self._own.execute(LAST).fetchone()
+        now = self._clock.micros()
+        begun = following(Epoch(row[0], "elsewhere", row[2]) if row else None, "here", now)
+        assert begun is not None
+        self._own.execute("insert into rota_epoch (epoch, place, floor, since) values (?, ?, ?, ?)", (*begun, now))
+
     def close(self) -> None:
         self._own.close()
 
@@ -151,6 +181,7 @@ class PostgresBackend:
         self._clock = WorldsClock()
         self._eyes: asyncpg.Connection[asyncpg.Record] = self._wait(asyncpg.connect(self._url, command_timeout=_LIMIT))
         self._commits = 0
+        self._marked: list[str] = []
         self._wait(self._migrate())
         self._wait(self._eyes.execute(_EFFECTS))
         rows = self._wait(self._eyes.fetch("select tablename from pg_tables where tablename like 'rota_%'"))
@@ -196,6 +227,33 @@ class PostgresBackend:
     def look(self, sql: str) -> Sequence[Row]:
         return [tuple(row) for row in self._wait(self._eyes.fetch(sql))]
 
+    def mark(self) -> None:
+        filled = [row[0] for row in self._wait(self._eyes.fetch(self._filled))]
+        copies = " ".join(f"create table marked.{name} as table public.{name};" for name in filled)
+        self._marked = filled
+        self._wait(self._eyes.execute(f"drop schema if exists marked cascade; create schema marked; {copies}"))
+
+    def lose(self) -> None:
+        filled = [row[0] for row in self._wait(self._eyes.fetch(self._filled))]
+        columns = {str(name): str(names) for name, names in self._wait(self._eyes.fetch(_COLUMNS))}
+        back = " ".join(
+            f"insert into {name} ({columns[name]}) overriding system value select {columns[name]} from marked.{name};"
+            for name in self._marked
+        )
+        emptied = f"truncate {', '.join(filled)};" if filled else ""
+        # Without triggers: what they wrote is put back, too.
+        self._wait(self._eyes.execute(f"begin; set local session_replication_role = replica; {emptied} {back} commit"))
+
+    def move(self) -> None:
+        place = self._wait(place_of(self._eyes))  # where its connections are: they begin no epoch of their own
+        assert place is not None
+        row = self._wait(self._eyes.fetchrow(LAST))
+        now = self._clock.micros()
+        begun = following(Epoch(row[0], "elsewhere", row[2]) if row else None, place, now)
+        assert begun is not None
+        sql = "insert into rota_epoch (epoch, place, floor, since) values ($1, $2, $3, $4)"
+        self._wait(self._eyes.execute(sql, *begun, now))
+
     def close(self) -> None:
         self._wait(self._database.close())
         self._wait(self._eyes.close())
@@ -214,12 +272,16 @@ class Direct:
         self.dialect = backend.dialect
         self.clock = clock
         self.polls = True
+        self.standing = Standing()
+        self.hears = False
         self._backend = backend
 
     def store(self, new_id: Callable[[], str] = new_id) -> Store:
         return Store(self, new_id)
 
-    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+    async def transact(
+        self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None, acts: bool = False
+    ) -> T:
         return self._backend.do("transact", work)
 
     async def alone(self, work: Work[T]) -> T:
@@ -230,6 +292,9 @@ class Direct:
 
     async def read(self, work: Work[T]) -> T:
         return self._backend.do("read", work)
+
+    async def heed(self, work: Work[T]) -> T:
+        return await self.read(work)
 
     async def foresee(self, work: Work[Any]) -> None:
         self._backend.do("read", work)

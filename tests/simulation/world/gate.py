@@ -12,6 +12,7 @@ import msgspec
 
 from rota.errors import Unavailable
 from rota.store.databases.database import Hint, Tx, Work
+from rota.store.databases.epoch import Standing
 from rota.values.clock import Clock
 from tests.simulation.world.backends import Kind
 from tests.simulation.world.loop import Node
@@ -64,11 +65,15 @@ class Gate:
         self.dialect = world.backend.dialect
         self.clock = clock
         self.polls = False
+        self.standing = Standing()
+        self.hears = world.script.hints
         self._world = world
         self._node = node
         self._random = rng
 
-    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+    async def transact(
+        self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None, acts: bool = False
+    ) -> T:
         return await self._telling("transact", work, repeatable)
 
     async def alone(self, work: Work[T]) -> T:
@@ -79,6 +84,9 @@ class Gate:
 
     async def read(self, work: Work[T]) -> T:
         return await self._operate("read", work, True)
+
+    async def heed(self, work: Work[T]) -> T:
+        return await self.read(work)
 
     async def foresee(self, work: Work[Any]) -> None: ...
 

@@ -8,6 +8,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from rota.engine.handlers.context import Context
+    from tests.simulation.application.data_jobs import Edition
     from tests.simulation.application.pipelines import Begun
     from tests.simulation.application.steps import Part
     from tests.simulation.clients.dependencies import Edge
@@ -91,6 +92,7 @@ class Diary:
         self.heard: dict[tuple[str, int], Any] = {}  # what those outside answered, as handlers got it
         self.parts: list[Begun] = []  # of pipelines
         self.given: dict[tuple[str, int], dict[str, int]] = {}  # by those
+        self.editions: list[Edition] = []  # of data jobs, as their handlers began
         self.finished: set[tuple[str, int]] = set()  # by a transaction, and the handler knows that it did
 
     def began(self, process: Process, ctx: Context, n: int, act: str) -> None:

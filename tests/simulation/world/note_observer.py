@@ -60,6 +60,13 @@ class NoteObserver:
         self.lines: dict[tuple[str, int], int] = {}
         self.effects: list[Effect] = []
 
+    def look_anew(self) -> None:
+        """Know nothing but what is there now: the database has lost what it was."""
+        self._known.clear()
+        self.effects.clear()
+        list(self.changes(_PRUNING))
+        self.new_effects(SEALING)
+
     def steps_of(self, run_id: str) -> dict[str, Note]:
         return {id: note for (run, id), note in self.steps.items() if run == run_id}
 

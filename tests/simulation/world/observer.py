@@ -20,7 +20,8 @@ select r.id, r.job, r.state, r.fence, r.attempt, r.finished_at, r.result, r.work
     r.run_at, r.schedule_id, r.plan_time, r.scope_kind, r.scope_id, r.max_attempts, r.on_lost, r.retry_of, r.backfilled,
     r.payload, r.key, r.covers_from, l.fence, l.attempt, l.worker_id, l.claimed_at, l.expires_at, l.cancel_at,
     case when l.shielded > 0 then 1 else 0 end, w.fence, w.attempt, w.run_at, w.hold, w.limit_key, w.solo,
-    w.rank, w.queue, o.fence, o.attempt, o.deadline, o.cancel_at, o.step, c.fence, c.attempt, c.cancel_at, r.parent_id
+    w.rank, w.queue, w.need,
+    o.fence, o.attempt, o.deadline, o.cancel_at, o.step, c.fence, c.attempt, c.cancel_at, r.parent_id
 from rota_run r left join rota_lease l on l.run_id = r.id left join rota_ready w on w.run_id = r.id
 left join rota_outside o on o.run_id = r.id left join rota_conduct c on c.run_id = r.id
 order by r.id
@@ -48,6 +49,7 @@ class Place(msgspec.Struct, frozen=True):
     solo: int = 0
     rank: int = 0
     queue: str = "default"
+    need: str | None = None
 
 
 class Outside(msgspec.Struct, frozen=True):
@@ -213,6 +215,13 @@ class Observer:
             self.live.pop(id, None)
             yield self.runs.pop(id), None
 
+    def look_anew(self) -> None:
+        """Know nothing but what is there now: the database has lost what it was."""
+        self._rows.clear()
+        self.runs.clear()
+        self.live.clear()
+        list(self.changes())
+
 
 def _seen(row: tuple[Any, ...]) -> Seen:
     (id, job, state, fence, attempt, finished_at, result, worker, cancelled_by, created_at, run_at, schedule_id,
@@ -224,8 +233,8 @@ def _seen(row: tuple[Any, ...]) -> Seen:
         payload, key, covers_from,
         None if state is None else End(state, fence, attempt, finished_at, result, worker, cancelled_by),
         None if live[0] is None else Lease(*live[:7]),
-        None if live[7] is None else Place(*live[7:15]),
-        None if live[15] is None else Outside(*live[15:20]),
-        None if live[20] is None else Conduct(*live[20:23]),
-        None if live[23] is None else str(live[23]),
+        None if live[7] is None else Place(*live[7:16]),
+        None if live[16] is None else Outside(*live[16:21]),
+        None if live[21] is None else Conduct(*live[21:24]),
+        None if live[24] is None else str(live[24]),
     )  # fmt: skip

@@ -34,6 +34,7 @@ CONFIG = Config(
     deadline=timedelta(seconds=15),
     shutdown_grace=timedelta(seconds=3),
     concurrency=3,
+    enable_command=True,
 )
 _TROUBLE = 1.0
 

@@ -13,17 +13,21 @@ from typing import TypeVar
 import msgspec
 
 from rota.store.databases.database import Hint
+from tests.simulation.application.data_jobs import simulated_handlers
 from tests.simulation.checks.checker import Checker, Violation
 from tests.simulation.clients import commands
 from tests.simulation.script.entries import (
     AddSchedule,
     Away,
+    ChangeJob,
     Fault,
     Freeze,
     Hold,
     Hush,
     Jump,
     Kill,
+    Lose,
+    Mark,
     Mute,
     Script,
     Stop,
@@ -126,8 +130,10 @@ class World:
 
     def run(self) -> Outcome:
         self.backend.begin(self.clock)
+        if any(isinstance(entry, Lose) for entry in self.script.entries):
+            self.backend.move()
         random.seed(self.script.seed)  # the jitter of backoffs
-        with listening() as complaints, _uncollected():
+        with listening() as complaints, _uncollected(), simulated_handlers():
             try:
                 self.loop.run_until_complete(self.loop.spawn(self.loop.world, self._live()))
             except Stuck as stuck:
@@ -222,6 +228,11 @@ class World:
             case Kill() | Stop() | Freeze() | Away() | Mute() | Strike() | Hush() | Jump():
                 self.error_groups += 1
                 self._go_wrong(entry)
+            case Mark():
+                self.backend.mark()
+            case Lose():
+                self.error_groups += 1
+                self._lose()
             case _:
                 client = self.client(entry.client)  # type: ignore[attr-defined]
                 self.loop.spawn(client, commands.perform(client, entry, place))  # type: ignore[arg-type]
@@ -259,6 +270,15 @@ class World:
             case Jump():
                 self.clock.jumped += int(entry.by * 1_000_000)
 
+    def _lose(self) -> None:
+        self.note("fault: the database goes on from the last mark")
+        self._trouble(0.0)
+        self.backend.lose()
+        self.backend.move()
+        self.observer.look_anew()
+        self.note_observer.look_anew()
+        self.checker.lost()
+
     def _freeze(self, process: Process, span: float) -> None:
         process.frozen = True
         process.thaws_at = max(process.thaws_at, self.loop.time() + span)
@@ -289,7 +309,7 @@ class World:
         """Schedules stop naming plan times, nothing is held back any more, and everything comes to its end."""
         hand = Process(self, "hand", 1)
         store = Direct(self.backend, self.clock).store(hand.new_id)
-        await cleanup.let_go(store, self.script)
+        await cleanup.let_go(store, self.script, self.backend.look)
         self.committed(self.loop.world, "quieten")
         assert self.healed_at is not None
         span = SETTLING * max(1.0, self.script.distance / _FAR)  # beyond that, it is the way that takes the time
@@ -380,6 +400,8 @@ class World:
     @property
     def holds_anything(self) -> bool:
         """Whether a queue or a job is paused, or may be."""
+        if any(isinstance(entry, ChangeJob) for entry in self.script.entries):
+            return True  # a job that was cancelled stays so
         return self.healed_at is None and any(isinstance(entry, Hold) for entry in self.script.entries)
 
     def listen(self, node: Node, hint: Hint) -> Callable[[], None]:

@@ -191,10 +191,9 @@ async def test_the_rate_of_success(store: Store) -> None:
     assert await look(store) == []
     await end(store, Outcome.FAILED)
     assert await look(store) == ["+min_success_rate"]
-    await end(store, Outcome.SUCCEEDED)
-    assert await look(store) == []
-    await end(store, Outcome.SUCCEEDED)
-    assert await look(store) == ["-min_success_rate"]
+    for seen in ([], [], ["-min_success_rate"]):  # with half of what it allows, so that it does not waver
+        await end(store, Outcome.SUCCEEDED)
+        assert await look(store) == seen
 
 
 async def test_other_jobs_are_not_looked_at(store: Store, clock: ManualClock) -> None:

@@ -108,7 +108,7 @@ async def test_our_own_ends_are_told_to_nobody(store: Store) -> None:
 
 
 async def test_three_messengers_at_once(store: Store, second: Store) -> None:
-    await add(store)
+    await add(store, at_most=1_000)
     wanted = {await fail(store) for _ in range(30)}
     await asyncio.gather(*[one.signals.deliver(7) for one in (store, second, store) for _ in range(6)])
     await deliver(store)
@@ -151,15 +151,34 @@ async def test_whoever_comes_later_is_not_told_of_what_was(store: Store, clock: 
     assert not (await store.signals.look()).signals
 
 
-async def test_too_many_are_held_back_and_told_of(store: Store, clock: ManualClock) -> None:
-    await add(store, at_most=2)
+async def test_too_many_are_held_back_and_a_digest_tells_of_them(store: Store, clock: ManualClock) -> None:
+    await add(store, at_most=20)
     for _ in range(5):
         await fail(store)
-    assert await deliver(store) == 2
+    assert await deliver(store) == 2  # a tenth of the budget is what one error may take
+    assert not (await store.signals.look()).digests
     clock.advance(minutes(61))
+    assert (await store.signals.look()).digests
+    assert await store.signals.send_digests() == 1
+    assert await store.signals.send_digests() == 0
+    assert not (await store.signals.look()).digests
+    *_, digest = [run.payload["event"] for run in await sent(store)]
+    (group,) = digest["details"].pop("groups")
+    assert (digest["type"], digest["details"]["held_back"]) == ("digest", 3)
+    assert (group["job"], group["on"], group["count"]) == ("work", "failure", 3)
     await fail(store)
+    assert await deliver(store) == 1
+
+
+async def test_a_flood_of_failures_holds_no_breach_back(store: Store) -> None:
+    await add(store, on=["failure", "breached", "met"], at_most=1)
+    for _ in range(3):
+        await fail(store)
+        for word in ("breached", "met"):
+            await store.signals.add(Signal(0, 0, word, "job", "work", "work"))
     await deliver(store)
-    assert [run.payload["event"].get("held_back") for run in await sent(store)] == [None, None, 3]
+    types = [run.payload["event"]["type"] for run in await sent(store)]
+    assert sorted(types) == [*["job.breached"] * 3, *["job.met"] * 3, "run.failed"]
 
 
 async def test_of_a_schedule_whatever_its_job_is(store: Store, clock: ManualClock) -> None:

@@ -149,6 +149,7 @@ class Two:
         asyncio.run(migrated(template))
         asyncio.run(deep_queues.execute(template, *deep_queues.PREPARE))
         asyncio.run(_with_schedule(template))
+        asyncio.run(deep_queues.execute(template, "delete from rota_epoch"))  # else each would be a copy, and rest
         self.shallow, self.deep = cluster.create_database(template), cluster.create_database(template)
 
     async def execute(self, *statements: str) -> None:

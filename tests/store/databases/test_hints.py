@@ -197,7 +197,10 @@ async def test_a_listener_whose_connection_was_cut_listens_again(
     )
     await connection.close()
     assert cut
+    await ear.hears(None)  # told at once, so that nobody relies on hints
+    listening = [postgres_database.hears]
     await ear.hears(None)  # told when it is back, for something may have come meanwhile
+    assert [*listening, postgres_database.hears] == [False, True]
     await postgres_store.enqueue([make(queue="mail")])
     await ear.hears("mail")
     ear.stop()

@@ -8,6 +8,7 @@ import pytest
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.pipelines import Part
+from rota.core.states import RunState
 from rota.errors import ChangedMeanwhile, Conflict, JobInUse, UnknownJob
 from rota.registry.data_jobs import define_data_job
 from rota.store import Store
@@ -116,17 +117,33 @@ async def test_what_was_never_there_cannot_be_dropped(store: Store) -> None:
 async def test_while_a_run_needs_it_it_is_not_dropped(store: Store) -> None:
     await store.data_jobs.create(ping(), "api", None)
     await put(store, ping())
-    with pytest.raises(JobInUse, match="0 schedules and 1 live runs"):
-        await store.data_jobs.delete("ping", None, force=False)
+    for _ in range(2):  # it waits, and it is being done
+        with pytest.raises(JobInUse, match="used by 1 live run "):
+            await store.data_jobs.delete("ping", None, force=False)
+        await claim(store, known={"ping": 1})
     await store.data_jobs.delete("ping", None, force=True)
     assert await store.job("ping") is None
+
+
+async def test_what_waits_ends_with_the_job_that_is_dropped_by_force(store: Store) -> None:
+    """In one transaction: if the caller died after it, nobody would ever claim runs of an external job that is gone."""
+    job = JobDefinition(name="label", kind="external")
+    await store.data_jobs.create(job, "api", None)
+    held = await put(store, job)
+    await claim(store, known={"label": 1})
+    waits = [await put(store, job) for _ in range(3)]
+    assert await store.data_jobs.delete("label", "ada", force=True, reason="gone") == [held]
+    for run in waits:
+        ended = await store.get_run(run)
+        assert (ended.state, ended.reason, ended.cancelled_by) == (RunState.CANCELLED, "gone", "ada")
+    assert (await store.get_run(held)).state is RunState.RUNNING
 
 
 async def test_a_pipeline_that_is_at_its_part_needs_it(store: Store) -> None:
     await store.data_jobs.create(ping(), "api", None)
     await put(store, JobDefinition(name="pipe", kind="pipeline", pipeline=(Part("one", "ping"), Part("two", "other"))))
     for _ in range(2):  # it waits for its part, and it is being done
-        with pytest.raises(JobInUse, match="0 schedules and 1 live runs"):
+        with pytest.raises(JobInUse, match="used by 1 live run "):
             await store.data_jobs.delete("ping", None, force=False)
         await claim(store, known={"ping": 1})
 

@@ -19,7 +19,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.jobs import cancel_job
 from rota.store.monitoring import statistics
 from rota.store.runs import prune
-from rota.store.runs.enqueue import RetryFacts
+from rota.store.runs.read import RetryFacts
 from rota.store.schedules import schedules_of_job
 from rota.values.clock import HostClock
 from rota.values.instants import instant
@@ -88,7 +88,7 @@ async def test_schedules_follow_their_job_in_bites(store: Store, monkeypatch: py
     assert await states() == {"active"}
     done = await store.cancel_job("work", None, "eve")
     assert sorted(done.schedules) == [f"s{number}" for number in range(5)]
-    assert await states() == {"job paused"}
+    assert await states() == {"job cancelled"}
     await store.resume_job("work", "skip", "eve")
     assert await states() == {"active"}
 

@@ -11,12 +11,14 @@ import pytest
 from rota.core.jobs.job import JobDefinition
 from rota.core.limits.limits import Limit
 from rota.core.limits.quotas import quota_of
+from rota.core.monitoring.doctor import check_symptoms
 from rota.core.runs.claim import Claim
 from rota.core.states import Outcome, RunState
-from rota.errors import QuotaExceeded
+from rota.errors import KindPaused, QuotaExceeded
 from rota.store import Store, open_database
 from rota.store.databases.database import Row, Tx
 from rota.store.runs import enqueue
+from rota.values.instants import instant
 from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs.runs import claim, claim_limited, finish, finish_all, ids, make, put, state_of, tell
 
@@ -407,3 +409,36 @@ async def test_a_question_that_was_under_way_does_not_hide_the_first_quota(
         patch.setattr(database, "transact", asked_meanwhile)
         await quota(store, max_concurrency=1)
     assert await store.quotas.exist()
+
+
+async def test_a_scope_that_its_kind_pauses_cannot_be_resumed_alone(store: Store) -> None:
+    await quota(store, max_concurrency=0)
+    with pytest.raises(KindPaused, match="paused with all scopes of kind 'tenant'"):
+        await store.quotas.resume("tenant", "a", "ann")
+    await store.quotas.pause("tenant", "a", None, "ann")
+    with pytest.raises(KindPaused):
+        await store.quotas.resume("tenant", "a", "ann")
+    await store.quotas.update("tenant", "b", quota_of(max_concurrency=2), "ann")
+    await store.quotas.pause("tenant", "b", None, "ann")
+    assert await store.quotas.resume("tenant", "b", "ann")  # it has a quota of its own
+    await store.quotas.delete("tenant", "")
+    assert await store.quotas.resume("tenant", "a", "ann")
+    assert not await store.quotas.resume("tenant", "a", "ann")
+
+
+async def test_a_run_and_the_doctor_name_the_pause_of_a_scope(store: Store, clock: ManualClock) -> None:
+    runs = [await put(store, scope=scope) for scope in (A, A, B)]
+    await store.quotas.pause(*A, "they move", "ann")
+    explained = " ".join((await store.ledger.explain_run(runs[0], 1_000_000)).words)
+    since = instant(clock.micros()).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert f"Its scope 'tenant/a' is paused by ann since {since}: they move." in explained
+    assert "slots" not in explained
+    checks = {check.name: check for check in check_symptoms(await store.ledger.symptoms(1, 1))}
+    assert checks["paused"].words == "scope tenant/a is paused by ann (they move), and 2 runs wait"
+    assert checks["paused"].hint == "rota scope resume tenant/a"
+    await store.quotas.resume(*A, "ann")
+    await quota(store, max_concurrency=0)
+    assert "Its scope 'tenant/b' is paused by ann" in " ".join((await store.ledger.explain_run(runs[2], 1)).words)
+    checks = {check.name: check for check in check_symptoms(await store.ledger.symptoms(1, 1))}
+    assert checks["paused"].words == "each scope of kind tenant is paused by ann, and 3 runs wait"
+    assert checks["paused"].hint == "rota quota delete tenant"

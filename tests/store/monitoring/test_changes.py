@@ -12,6 +12,7 @@ from rota.core.states import Outcome, RunState
 from rota.errors import Invalid, Unavailable, UnknownRun
 from rota.store import Store, new_id
 from rota.store.databases.database import Tx
+from rota.values.scope import Scope
 from tests.support.runs.runs import claim, finish, put, put_and_claim, tell
 from tests.support.wait import PATIENCE
 
@@ -128,7 +129,7 @@ async def test_a_slow_subscriber_gets_the_last_of_many(store: Store, hints: Chan
         await hints.step()
         waiting = {hint.topic: hint for hint in (await next_of(subscription), await next_of(subscription))}
         assert waiting[f"run:{run_id}"].state is RunState.SUCCEEDED
-        assert waiting["runs"].id is None
+        assert (waiting["runs"].id, waiting["runs"].state) == (run_id, RunState.SUCCEEDED)
         assert await waits(subscription)
 
 
@@ -140,6 +141,50 @@ async def test_coarse_topics_tell_that_something_was_written(store: Store, secon
         then = [await next_of(subscription) for _ in range(4)]
     assert {hint.topic for hint in first} == {hint.topic for hint in then} == {"runs", "schedules", "workers", "queues"}
     assert {hint.version for hint in first}.isdisjoint(hint.version for hint in then)
+
+
+async def told(subscription: Subscription, count: int) -> set[tuple[str | None, RunState | None]]:
+    hints = [await next_of(subscription) for _ in range(count)]
+    assert {hint.topic for hint in hints} == {"runs"}
+    return {(hint.id, hint.state) for hint in hints}
+
+
+async def test_hints_of_runs_name_those_that_another_process_changed(
+    store: Store, second: Store, hints: ChangePoller
+) -> None:
+    """`second` has connections of its own, as another process has."""
+    async with hints.subscribe(["runs"]) as subscription:
+        assert await told(subscription, 1) == {(None, None)}
+        one, two = await put(second), await put(second)
+        assert await hints.step()
+        assert await told(subscription, 2) == {(one, RunState.QUEUED), (two, RunState.QUEUED)}
+        held = await claim(second, 1)
+        assert await hints.step()
+        assert await told(subscription, 1) == {(one, RunState.RUNNING)}
+        await second.cancel(two, None, None)
+        await finish(second, held[0])
+        assert await hints.step()
+        assert await told(subscription, 2) == {(one, RunState.SUCCEEDED), (two, RunState.CANCELLED)}
+        await second.pause_queue("mail", None, None)
+        assert await hints.step()
+        assert await told(subscription, 1) == {(None, None)}, "something else"
+
+
+async def test_within_a_scope_hints_of_runs_name_none(store: Store, hints: ChangePoller) -> None:
+    async with hints.subscribe(["runs"], Scope("tenant", "1")) as subscription:
+        assert await told(subscription, 1) == {(None, None)}
+        await put(store, scope=("tenant", "2"))
+        assert await hints.step()
+        assert await told(subscription, 1) == {(None, None)}
+
+
+async def test_a_subscriber_of_runs_who_is_slow_gets_one_hint_for_many() -> None:
+    subscription = Subscription(frozenset({"runs"}), lambda _: asyncio.sleep(0))
+    for number in range(101):
+        subscription.tell(Hint("runs", f"run {number}", RunState.QUEUED, number))
+    subscription.tell(Hint("runs", "one more", RunState.QUEUED, 101))
+    assert await next_of(subscription) == Hint("runs", None, None, 101)
+    assert await waits(subscription)
 
 
 async def test_a_look_at_what_nobody_wrote_reads_nothing(sqlite_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

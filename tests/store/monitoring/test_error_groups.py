@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from rota.client.monitoring.error_groups import ErrorGroupsClient
@@ -115,3 +116,57 @@ async def test_faults_of_others_do_not_push_out_those_of_a_scope(store: Store, c
     assert ([fault.run_id for fault in found], truncated) == (mine[::-1], False)
     found, truncated = await store.error_groups.between(since, until, None, own, most=1)
     assert ([fault.run_id for fault in found], truncated) == (mine[1:], True)
+
+
+async def test_the_same_error_of_several_jobs_the_largest_first(store: Store, clock: ManualClock) -> None:
+    client = ErrorGroupsClient(store)
+    await failed(store, "disk full on 1")
+    for _ in range(2):
+        held = await put_and_claim(store, OTHER)
+        place = 'File "other.py", line 3, in other'
+        await tell(
+            store, held, Outcome.FAILED, error=stored_error(RunError("ValueError", "disk full on 2", traceback=place))
+        )
+        clock.advance(SECOND)
+    last = await failed(store, "no route to host")
+    clock.advance(SECOND)
+    assert [group.count for group in (await client.list()).items] == [1, 2, 1]
+    found = (await client.list(all_jobs=True, sort="count")).items
+    assert [(group.message, group.count, group.job_count) for group in found] == [
+        ("disk full on 2", 3, 2),
+        ("no route to host", 1, 1),
+    ]
+    assert sorted((part.job, part.count) for part in found[0].parts) == [("other", 2), ("work", 1)]
+    assert len({part.fingerprint for part in found[0].parts}) == 2, "they were raised in different places"
+    assert (await client.list(all_jobs=True)).items[0].last_run_id == last
+    first = await client.list(sort="count", limit=1)
+    second = await client.list(sort="count", limit=9, cursor=first.next_cursor)
+    assert [group.count for group in (*first.items, *second.items)] == [2, 1, 1]
+    with pytest.raises(Invalid, match="sort cannot be"):
+        await client.list(sort="size")
+
+
+async def test_a_search_reads_what_each_group_says(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rota.store.monitoring.error_groups._BATCH", 2)
+    words = ("alpha", "beta", "gamma", "delta")
+    for word in words:
+        await failed(store, f"no {word} here")
+        clock.advance(SECOND)
+    client = ErrorGroupsClient(store)
+
+    async def found(text: str, **options: Any) -> list[str | None]:
+        return [group.message for group in (await client.list(search=text, **options)).items]
+
+    assert await found("GAMMA") == ["no gamma here"]
+    assert sorted(map(str, await found("valueerror: no"))) == sorted(f"no {word} here" for word in words)
+    assert await found("nothing of the kind") == []
+    first = await client.list(search="here", limit=3)
+    second = await client.list(search="here", limit=3, cursor=first.next_cursor)
+    assert ([len(first.items), len(second.items)], second.next_cursor) == ([3, 1], None)
+    monkeypatch.setattr("rota.store.monitoring.error_groups.MOST_SEARCHED", 2)
+    cut = await client.list(search="here")
+    assert (len(cut.items), cut.truncated) == (2, True)
+    hidden = client.shown_by(lambda run: msgspec.structs.replace(run, error=None))
+    assert (await hidden.list(search="alpha")).items == []

@@ -7,7 +7,7 @@ import pytest
 
 from rota.core.calendar.triggers import once
 from rota.core.jobs.job import JobDefinition
-from rota.core.monitoring.gauges import Gauges, QueueGauge
+from rota.core.monitoring.counters import Gauges, QueueGauge
 from rota.core.states import Outcome, RunState
 from rota.core.workers.replicas import Replicas
 from rota.engine.loops.replica_conductor import ReplicaConductor
@@ -106,9 +106,9 @@ async def test_a_report_tells_how_runs_ended_that_did_not_succeed(store: Store) 
     ]
     told = await store.report(reports)
     assert sorted(told.settled, key=str) == [
-        (Outcome.FAILED, RunState.CANCELLED),
-        (Outcome.FAILED, RunState.FAILED),
-        (Outcome.TIMED_OUT, None),
+        (Outcome.FAILED, RunState.CANCELLED, "work", "default"),
+        (Outcome.FAILED, RunState.FAILED, "work", "default"),
+        (Outcome.TIMED_OUT, None, "work", "default"),
     ]
     assert (await store.report(reports)).settled == []
 
@@ -118,7 +118,8 @@ async def test_the_reaper_tells_how_runs_ended(store: Store, clock: ManualClock)
     await put_and_claim(store)
     clock.advance(timedelta(microseconds=LEASE_MICROS + SECOND))
     reaped = await store.reap(10)
-    assert (reaped.requeued, reaped.ended, reaped.states) == (1, 1, [RunState.EXPIRED])
+    assert (reaped.requeued, reaped.ended) == (1, 1)
+    assert {(attempt.state, attempt.job) for attempt in reaped.settled} == {(RunState.EXPIRED, "work"), (None, "work")}
 
 
 async def test_metadata_in_the_order_that_it_is_asked_for(store: Store) -> None:

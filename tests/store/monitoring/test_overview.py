@@ -10,8 +10,9 @@ from rota.client.monitoring.monitoring import MonitoringClient
 from rota.config import Config
 from rota.core.calendar.triggers import cron, every
 from rota.core.jobs.job import JobDefinition
+from rota.core.monitoring.attention import Attention
 from rota.core.monitoring.counters import HOUR as HOUR_MICROS
-from rota.core.monitoring.overview import Attention, Live, Overview
+from rota.core.monitoring.overview import Live, Overview
 from rota.core.workers.replicas import Replicas
 from rota.engine.loops.replica_conductor import ReplicaConductor
 from rota.store import Store
@@ -93,6 +94,7 @@ async def test_a_queue_without_a_worker_and_a_job_that_nobody_knows(store: Store
     assert found.attention[0] == Attention(
         kind="queue_unserved",
         subject="mail",
+        severity="problem",
         since=instant(clock.micros() - 11 * SECOND),
         text="no live worker takes from queue mail, where 1 run waits",
         hint="rota worker MODULE:APP --queues mail",

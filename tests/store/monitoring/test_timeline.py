@@ -110,7 +110,7 @@ async def test_not_all_are_looked_at(store: Store, clock: ManualClock, monkeypat
 async def test_runs_are_found_by_id(store: Store) -> None:
     between = {"first": "00000000-0000-7000-8000-000000000000", "last": "10000000-0000-7000-8000-000000000000"}
     wanted: dict[str, Any] = {"from_at": 0, "to_at": 9, "scheduled": 1, "limit": 5, "looked": 7}
-    for name in ("succeeded_between", "attempts_between", "more_runs", "more_attempts"):
+    for name in ("ended_between", "attempts_between", "more_runs", "more_attempts"):
         plan_of_it = await explained(store, name, **between, **wanted)
         assert "Seq Scan on rota_run" not in plan_of_it
         assert "Seq Scan on rota_attempt" not in plan_of_it
@@ -121,3 +121,51 @@ async def test_runs_are_found_by_id(store: Store) -> None:
     assert "Seq Scan on rota_run" not in going_on
     assert "SCAN r" not in going_on.replace("SCAN rota_lease", "").replace("SCAN rota_outside", "")
     assert "rota_cursor_due" in await explained(store, "upcoming_schedules", **wanted)
+
+
+async def test_from_when_on_it_is_complete(store: Store, clock: ManualClock) -> None:
+    for _ in range(3):
+        held = await put_and_claim(store)
+        clock.advance(LATER)
+        assert await tell(store, held, Outcome.SUCCEEDED)
+    monitoring = MonitoringClient(store, Config())
+    whole = await monitoring.timeline(by="job")
+    assert whole.complete_from is None
+    cut = await monitoring.timeline(by="job", limit=2)
+    assert cut.complete_from == whole.lanes[0].attempts[2].started_at
+
+
+async def test_plan_times_that_did_not_run(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, "s", every("1m"), overlap="skip")
+    clock.advance(minutes(1))
+    await plan(store)
+    await claim(store)
+    clock.advance(minutes(1))
+    await plan(store)
+    (lane,) = await lanes(store, "schedule")
+    (gap,) = lane.gaps
+    assert (gap.kind, gap.count, gap.run_id is None) == ("skipped", 1, False)
+    assert "is not over" in str(gap.reason)
+    assert [lane.name for lane in await lanes(store, "job") if lane.gaps] == ["work"]
+    assert [len(lane.gaps) for lane in await lanes(store, "worker")] == [0]
+
+
+async def test_missed_ranges_that_reach_into_the_period(store: Store, clock: ManualClock) -> None:
+    await make_schedule(store, "s", every("1m"), catch_up="none")
+    clock.advance(minutes(180))
+    await plan(store)
+    monitoring = MonitoringClient(store, Config())
+    (gap,) = [gap for lane in await lanes(store, "schedule") for gap in lane.gaps]
+    for ago in (0, 100, 150):
+        end = instant(clock.micros()) - minutes(ago)
+        found = await monitoring.timeline(end - minutes(20), end, by="schedule")
+        assert [list(lane.gaps) for lane in found.lanes] == [[gap]]
+    before = instant(clock.micros()) - minutes(200)
+    assert (await monitoring.timeline(before - minutes(20), before, by="schedule")).lanes == []
+    assert (gap.kind, gap.count > 170, gap.reason is not None) == ("missed", True, True)
+
+
+async def test_ranges_are_found_by_schedule(store: Store) -> None:
+    text = await explained(store, "unrun_ranges", from_at=0, to_at=9, limit=5, schedules=7)
+    assert "SCAN g" not in text
+    assert "Seq Scan on rota_range" not in text

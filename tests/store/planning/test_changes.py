@@ -75,7 +75,7 @@ async def test_a_cancelled_job_is_planned_no_more_until_somebody_resumes_it(stor
     assert {state for _, state in told(await runs_of(store))} == {"cancelled"}
     clock.advance(minutes(10))
     assert await plan(store) == 0
-    assert (await get_schedule(store)).state == "job paused"
+    assert (await get_schedule(store)).state == "job cancelled"
     await edit(store, "s", every("1m"), **EAGER)
     assert await plan(store) == 0, "an edit does not wake it"
     await store.resume_job("work", "skip", "ada")

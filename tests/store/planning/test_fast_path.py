@@ -179,7 +179,7 @@ async def test_a_plan_time_that_has_its_run_gets_no_other(
     await store.database.transact(lambda tx: tx.fetch_sql(back, back=MINUTE))
     await _is_the_same(store, monkeypatch)
     tally = (await store.planning.plan(100, {})).tally
-    assert (tally.ran, tally.skipped) == (0, {"overlap": 2})
+    assert (tally.ran, sum(tally.skipped.values()), {kind for _, kind in tally.skipped}) == ({}, 2, {"overlap"})
     assert (await get_schedule(store)).cursor_at == planned.cursor_at
     assert told(await runs_of(store)) == [("12:01:00", "succeeded")]
     assert await claim(store) == []

@@ -286,7 +286,7 @@ async def test_ordinary_runs_pay_nothing(store: Store, monkeypatch: pytest.Monke
     counting = Counting(store, monkeypatch)
     alone = await cost(lambda: store.enqueue([make()]))
     many = await cost(lambda: store.enqueue([make(), make()]))
-    assert (alone, many) == ((1, 1) if store.database.dialect.name == "postgres" else (0, 0))
+    assert (alone, many) == (1, 1)  # SQLite's look for live limits, whose inserts are not counted here
     one, two, three = await claim(store)
     assert await cost(lambda: finish(store, one)) == (1 if store.database.dialect.name == "postgres" else 3)
     assert await cost(lambda: tell(store, two, Outcome.FAILED)) == 7

@@ -149,7 +149,7 @@ async def test_paused_and_disabled_are_recorded_skips(store: Store) -> None:
     assert told(await runs_of(store)) == [
         ("skipped", "the schedule is paused"),
         ("skipped", "the schedule is disabled"),
-        ("skipped", "job 'work' is paused"),
+        ("skipped", "job 'work' is paused or cancelled"),
     ]
 
 

@@ -15,6 +15,7 @@ from rota.store.databases.statements import schema_version
 from rota.store.promotion.catalogue import catalogue_of, quoted
 from rota.store.schema import migrate
 from rota.testing import Harness, ManualClock
+from rota.testing.databases import forget_place
 from tests.golden import life
 from tests.support.databases.golden import kept, restore, shape_of
 
@@ -34,7 +35,7 @@ def clock() -> ManualClock:
 @pytest.fixture(params=VERSIONS, ids=lambda version: f"schema-{version}")
 async def old(request: pytest.FixtureRequest, new_database_url: str, clock: ManualClock) -> AsyncIterator[Store]:
     await restore(request.param, new_database_url)
-    store = Store(open_database(new_database_url, clock))
+    store = Store(open_database(new_database_url, clock, accepts_copies=True))
     yield store
     await store.close()
 
@@ -44,7 +45,9 @@ def fresh_shapes(sqlite_template: Path, postgres_template: str) -> dict[str, dic
     async def shape(url: str) -> dict[str, str]:
         database = open_database(url)
         try:
-            return await shape_of(database)
+            shape = await shape_of(database)
+            await forget_place(Store(database))
+            return shape
         finally:
             await database.close()
 

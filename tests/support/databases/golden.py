@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import tarfile
 from pathlib import Path
 
 import asyncpg
@@ -11,6 +10,7 @@ import asyncpg
 from rota.store import Database, open_database
 from rota.store.databases.database import Tx
 from rota.store.databases.statements import POSTGRES
+from tests.support.archives import unpack_tar
 
 HERE = Path(__file__).parents[2] / "golden"
 
@@ -59,8 +59,7 @@ def _unpack(packed: Path, target: Path) -> None:
 
 def older_program(folder: Path) -> Path:
     """The program of schema 5, to be put on the path."""
-    with tarfile.open(HERE / "rota-schema-5.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack_tar(HERE / "rota-schema-5.tar.xz", folder)
     return folder
 
 

@@ -49,6 +49,12 @@ class Proxy:
         for link in list(self._links):
             link.stalled = link.stalled or not only_listeners or link.listening
 
+    def lead_to(self, upstream: str) -> None:
+        """Lead to another server from now on, as the address of a cluster does after a failover."""
+        parts = urlsplit(upstream)
+        self._upstream = (parts.hostname or "127.0.0.1", parts.port or 5432)
+        self.cut()
+
     def cut(self) -> None:
         """Break every connection."""
         for link in list(self._links):

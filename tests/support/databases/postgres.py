@@ -144,6 +144,12 @@ class PostgresCluster(PostgresServer):
         self.stop(mode)
         self.start()
 
+    def require_synchronous_standby(self) -> None:
+        """Let every commit wait for a standby from now on; returns when there is one."""
+        for statement in ("alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"):
+            self._execute(statement)
+        wait_for(lambda: self._execute("select 1 from pg_stat_replication where sync_state = 'sync'"), PATIENCE)
+
     def kill9(self) -> None:
         """Kill the postmaster, and wait for its children: the next start is refused while one holds the memory."""
         assert self._server is not None, "not started"
@@ -160,6 +166,17 @@ class PostgresCluster(PostgresServer):
         if self._guard is not None:
             self._guard.communicate()
             self._guard = None
+
+    def dump(self, url: str) -> Path:
+        """Dump a database, as a backup does at night."""
+        path = self._folder / f"{database_name(url)}.dump"
+        self._tool("pg_dump", "--format", "custom", "--file", str(path), url)
+        return path
+
+    def restore(self, dump: Path, url: str) -> None:
+        """Make the tables of a dump anew, with others connected: all or nothing, so that nobody sees half of it."""
+        options = ["--clean", "--if-exists", "--no-owner", "--single-transaction"]
+        self._tool("pg_restore", *options, "--dbname", url, str(dump))
 
     def __enter__(self) -> Self:
         try:
@@ -213,6 +230,46 @@ class PostgresCluster(PostgresServer):
 
     def _describe_failure(self) -> str:
         return f"PostgreSQL did not start:\n{self.log[-4000:]}"
+
+
+class ArchivedPostgres(PostgresCluster):
+    """A server that archives its history, so that it can be recovered as it was at a point in time."""
+
+    def __init__(self) -> None:
+        super().__init__(settings={"archive_mode": "on", "wal_level": "replica"})
+        self._archive = self._folder / "archive"
+        self._backup = self._folder / "backup"
+        self._settings["archive_command"] = f"cp %p {self._archive}/%f"
+        self._settings["restore_command"] = f"cp {self._archive}/%f %p"
+
+    def back_up(self) -> None:
+        """Take a base backup, from which any later moment can be recovered."""
+        source = ["-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres"]
+        self._tool("pg_basebackup", *source, "-D", str(self._backup), "-X", "none", "-c", "fast", "--no-slot")
+
+    def mark(self, name: str) -> None:
+        """Name this moment."""
+        self._execute("select pg_create_restore_point($1)", name)
+
+    def recover(self, name: str) -> None:
+        """Replace the data by what they were at that moment, and go on from there on a new timeline."""
+        self._execute("select pg_switch_wal()")
+        self.stop()  # what was written last is archived before it has stopped
+        shutil.rmtree(self._data)
+        self._backup.rename(self._data)
+        (self._data / "recovery.signal").touch()
+        with (self._data / "postgresql.conf").open("a") as conf:
+            conf.write(f"recovery_target_name = '{name}'\nrecovery_target_action = 'promote'\n")
+        if "user" in self._account:
+            os.chown(self._data / "recovery.signal", self._account["user"], self._account["group"])
+        self.start()
+        wait_for(lambda: not self._execute("select pg_is_in_recovery()")[0][0], PATIENCE)
+
+    def _create_data(self) -> None:
+        super()._create_data()
+        self._archive.mkdir()
+        if "user" in self._account:
+            os.chown(self._archive, self._account["user"], self._account["group"])
 
 
 class PostgresStandby(PostgresCluster):

@@ -75,13 +75,13 @@ class Example:
         wait_for(listens, complaint=lambda: "nobody listens")
         return answers[0]
 
-    def until_told(self, path: str, name: str) -> Any:
-        """Ask for an object again until it has a value for that name."""
+    def until_told(self, path: str, name: str, value: object = None) -> Any:
+        """Ask for an object again until it has this value for that name, or any."""
         found: list[Any] = []
 
         def told() -> bool:
             found.append(self.ask("GET", path).json().get(name))
-            return found[-1] is not None
+            return found[-1] is not None if value is None else found[-1] == value
 
         wait_for(told)
         return found[-1]

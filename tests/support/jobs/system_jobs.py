@@ -41,7 +41,7 @@ class Ledger:
         self.path = path
 
     def write(self, what: Literal["begin", "end", "stop"], ctx: Context) -> None:
-        """One write to a file opened for appending: whole lines, whoever else writes or is killed."""
+        """One write to a file opened for appending: a kill leaves whole lines, whoever else writes."""
         entry = Entry(what, ctx.run_id, ctx.attempt, ctx.fence, os.getpid(), time.monotonic())
         file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
@@ -50,7 +50,8 @@ class Ledger:
             os.close(file)
 
     def entries(self, what: str | None = None, run_id: str | None = None) -> list[Entry]:
-        lines = self.path.read_bytes().splitlines() if self.path.exists() else []
+        # A reader may see a write half done, so what follows the last line feed is not a line yet.
+        *lines, _ = self.path.read_bytes().split(b"\n") if self.path.exists() else [b""]
         entries = [msgspec.json.decode(line, type=Entry) for line in lines]
         return [one for one in entries if what in (None, one.what) and run_id in (None, one.run_id)]
 
@@ -82,6 +83,14 @@ def quick(ctx: Context, number: int = 0) -> int:
 async def nap(ctx: Context, seconds: list[float]) -> None:
     with entered(ctx):
         await asyncio.sleep(turn(ctx, seconds))
+
+
+@app.job(replicas=2, unique=True)
+async def share(ctx: Context, key: str, until: str) -> None:
+    """Be done by two workers, each until there is a file of this name."""
+    with entered(ctx):
+        while not Path(until).exists():  # noqa: ASYNC240  a stat takes no time
+            await asyncio.sleep(0.01)
 
 
 @app.job

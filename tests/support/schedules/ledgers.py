@@ -8,10 +8,12 @@ from typing import Any
 
 from rota.core.jobs.retry import RetryPolicy, rest_before_retry, retry_policy_in
 from rota.core.limits.limits import Gate
+from rota.core.limits.turns import Shut
 from rota.core.planning.assumptions import Assumptions, Attempt, Simulation
 from rota.core.planning.simulate import simulate
 from rota.core.planning.tick import ScheduleState
-from rota.core.runs.claim import Claim
+from rota.core.runs.admission import Hold
+from rota.core.runs.claim import SUSPECTS, Claim, OrderedRequest, QueueRequest
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
 from rota.core.states import Outcome
 from rota.store import Store
@@ -20,11 +22,13 @@ from rota.values.durations import in_micros, parse_duration
 from rota.values.instants import micros_at
 from rota.values.scope import Scope
 from tests.support.clock import ManualClock
-from tests.support.runs.runs import claim, claim_limited, report_of
+from tests.support.runs.runs import LEASE_MICROS, WORKER, report_of
 from tests.support.schedules.random_policies import Behaviour, RandomCase
 from tests.support.schedules.schedules import definition_of, get_schedule, plan
 
 SECOND = 1_000_000
+_SLOTS = 100
+"""Of the worker, for each case: more than there are runs."""
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|#\d+")
 _FATES = {"succeeded": "run", "timed_out": "failed", None: "run"}
 
@@ -55,7 +59,7 @@ async def make_case(store: Store, case: RandomCase) -> Schedule:
     return await get_schedule(store, case.name)
 
 
-class _Scripted(Assumptions, frozen=True, kw_only=True):
+class Scripted(Assumptions, frozen=True, kw_only=True):
     """Assumptions of a case's behaviour."""
 
     behaviour: Behaviour
@@ -82,32 +86,30 @@ def foretold(case: RandomCase, schedule: Schedule, start: int, until: int, away:
     first = micros_at(schedule.next_plan)
     standing = ScheduleState(schedule.id, schedule.name, schedule.definition, start, first)
     quotas = {} if case.quota is None else {scope: case.quota.gates(scope) for scope in schedule.definition.lanes}
-    assuming = _assuming(case, start, away, quotas)
     end = start + until * SECOND
-    return _lines(simulate(standing, retry_of(case, schedule.definition), start, end, assuming), start)
+    assumed = assuming(case, start, away, quotas)
+    return lines_of(simulate(standing, retry_of(case, schedule.definition), start, end, assumed), start)
 
 
 async def foretold_from_now(
     store: Store, case: RandomCase, definition: ScheduleDefinition, start: int, until: int, away: tuple[int, int]
 ) -> tuple[float, Ledger]:
     """Return the ledger of a simulation that begins now, and up to where everything was decided before."""
-    present = await store.planning.present(case.name, definition, case.job)
-    assuming = _assuming(case, start, away, present.quotas)
+    present = (await store.planning.present({case.name: (definition, case.job)}))[case.name]
+    assumed = assuming(case, start, away, present.quotas)
     found = simulate(
         present.state,
         retry_of(case, definition),
         present.now,
         start + until * SECOND,
-        assuming,
+        assumed,
         beginning=present.beginning,
     )
-    return _second(present.state.cursor, start), _lines(found, start)
+    return _second(present.state.cursor, start), lines_of(found, start)
 
 
-def _assuming(
-    case: RandomCase, start: int, away: tuple[int, int], quotas: Mapping[Scope, tuple[Gate, ...]]
-) -> _Scripted:
-    return _Scripted(
+def assuming(case: RandomCase, start: int, away: tuple[int, int], quotas: Mapping[Scope, tuple[Gate, ...]]) -> Scripted:
+    return Scripted(
         outages=((start + away[0] * SECOND, start + away[1] * SECOND),),
         job=case.job,
         quotas=quotas,
@@ -117,7 +119,7 @@ def _assuming(
     )
 
 
-def _lines(found: Simulation, start: int) -> Ledger:
+def lines_of(found: Simulation, start: int) -> Ledger:
     lines = []
     for event in found.events:
         if event.kind == "paused":
@@ -197,7 +199,6 @@ class Workers:
         self.began: dict[str, float] = {}
         self._store, self._clock, self._start = store, clock, start
         self._cases = {case.name: case for case in cases}
-        self._known: dict[str, Any] = {"known": dict.fromkeys(self._cases, 1)}
         self._held: dict[str, tuple[Claim, Outcome, int]] = {}
         self._facts: dict[str, tuple[str, int, str]] = {}
 
@@ -221,8 +222,8 @@ class Workers:
         await self._report([(self._held[id][0], Outcome.CANCELLED) for id in asked])
 
     async def begin(self) -> None:
-        store, known, now = self._store, self._known, self._clock.micros()
-        while claims := [*await claim(store, 500, **known), *await claim_limited(store, 500, **known)]:
+        now = self._clock.micros()
+        while claims := await self._claim():
             await self._learn(claims)
             for held in claims:
                 self.began.setdefault(held.run_id, _second(now, self._start))
@@ -235,6 +236,25 @@ class Workers:
                 if limit is not None and lasts > limit:
                     lasts, outcome = limit, Outcome.TIMED_OUT
                 self._held[held.run_id] = held, outcome, now + lasts * SECOND
+
+    async def _claim(self) -> list[Claim]:
+        """Claim as a worker does. Each case has a queue of its own; those without anything to claim are not asked."""
+
+        async def body(tx: Tx) -> list[str]:
+            found = await tx.fetch_sql(
+                "select distinct w.queue from rota_ready w left join rota_limit l on l.key = w.limit_key"
+                f" where w.hold = {Hold.OPEN:d} or w.hold = {Hold.LIMITED:d} and l.shut = {Shut.OPEN:d}"
+            )
+            return sorted(queue for (queue,) in found)
+
+        queues = await self._store.database.read(body)
+        if not queues:
+            return []
+        asks = tuple(QueueRequest(queue, _SLOTS) for queue in queues)
+        known = dict.fromkeys(self._cases, 1)
+        request = OrderedRequest(WORKER.id, WORKER.name, asks, known, LEASE_MICROS, _SLOTS * len(asks), SUSPECTS)
+        found = await self._store.claim_in_order(request)
+        return [*found.plain, *found.others]
 
     async def _learn(self, claims: Iterable[Claim]) -> None:
         """Read the plan times of these runs."""

@@ -66,21 +66,6 @@ class RandomCase:
     quota: Quota | None = None
 
 
-def takes_turns(case: RandomCase) -> bool:
-    """Return whether runs with different narrowest limits share a wider one.
-
-    Which of these limits is next depends on what claims looked at before, and a simulation knows that only roughly.
-    """
-    by = {name for limit in case.job.limits for name in limit.by}
-    wide = [limit for limit in case.job.limits if not limit.by]
-    shared = bool(wide) or "max_concurrency" in case.options or "rate" in case.options
-    several = len(case.options.get("scopes", ())) > 1 and (case.quota is not None or "scope" in by)
-    keyed = "payload" in case.options and "at" in by
-    others = [*case.job.limits, *("rate" in case.options) * [case]]
-    mixed = "parallel" in str(case.options.get("overlap")) and shared and (case.quota is not None or bool(others))
-    return (several and shared) or (keyed and (shared or case.quota is not None)) or mixed
-
-
 def outage_of(seed: int) -> tuple[int, int]:
     """Return when nobody plans, in seconds."""
     rng = random.Random(f"outage {seed}")
@@ -165,6 +150,7 @@ def _job(rng: random.Random, name: str, *, stoppable: bool) -> JobDefinition:
     )
     return JobDefinition(
         name=name,
+        queue=name,
         limits=tuple(limits),
         unique=unique,
         retry=RetryPolicy(rng.randint(1, 3), backoff),

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +23,28 @@ async def test_a_run_whose_worker_dies_is_tried_again(database_url: str) -> None
         assert await harness.state(run) is RunState.QUEUED
         with pytest.raises(LeaseLost):
             await zombie.finish(run)
+
+
+async def test_a_worker_claims_one_run_at_a_time_in_the_order_of_all_kinds(database_url: str) -> None:
+    order = ("once", "limited", "plain", "named", "limited", "plain")
+    kinds: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "limited": {"limit": {"max": 1}},
+        "named": {"only_workers": ["a"]},
+        "once": {"on_lost": "fail"},
+    }
+    async with Harness(url=database_url) as harness:
+        for kind, options in kinds.items():
+            await harness.declare(kind, **options)
+        wanted = [(await harness.enqueue(kind, {"priority": 9 - place})).id for place, kind in enumerate(order)]
+        await harness.enqueue("plain", {"priority": 1})
+        worker, begun = harness.worker("a"), list[str]()
+        for run in wanted:
+            await worker.claim()
+            begun += worker.claims.keys() - begun
+            await worker.finish(run)
+        assert begun == wanted
+        assert len((await harness.worker("b").claim(5)).claims) == 1
 
 
 def test_without_a_url_its_file_is_gone_afterwards() -> None:

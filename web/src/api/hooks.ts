@@ -20,6 +20,8 @@ export interface Asking {
   rest?: number;
   /** Poll interval in milliseconds, for data that changes with time alone. */
   every?: number;
+  /** Body of a question that is posted. */
+  body?: object;
 }
 
 /** Query an address now and after each change of the topic: `useGet<Run>("run:…", "/runs/…")`. With topic `null`, only once. */
@@ -31,9 +33,9 @@ export function useGet<T>(
 ): UseQueryResult<T, Problem> {
   useLive(...(topic ? [topic] : []));
   return useQuery<T, Problem>({
-    queryKey: [topic, path, query],
+    queryKey: [topic, path, query, asking.body],
     meta: { rest: asking.rest },
-    queryFn: ({ signal }) => api.get<T>(path, query, signal),
+    queryFn: ({ signal }) => (asking.body ? api.post<T>(path, asking.body, { query, signal }) : api.get<T>(path, query, signal)),
     enabled: asking.enabled ?? true,
     placeholderData: asking.keep ? keepPreviousData : undefined,
     refetchInterval: asking.every ?? false,

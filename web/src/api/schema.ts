@@ -1,5 +1,15 @@
 // Written by tools/api_types.py from the API's OpenAPI document. Do not edit.
 
+/** Act that helps: a verb of the client with its arguments, and the same as a command. */
+export interface Action {
+  /** Verb of the client, such as `schedules.resume` */
+  verb: string;
+  /** Its arguments */
+  args: Record<string, unknown>;
+  /** The same on the command line */
+  command: string;
+}
+
 /** Run assigned to an external worker. */
 export interface Assignment {
   /** Its id */
@@ -64,12 +74,46 @@ export interface Attention {
   kind: string;
   /** Name or id of what it is about */
   subject: string | null;
+  /** `problem`, or `warning`: it slows things down, or somebody wanted it */
+  severity: string;
+  /** The scope that it is about, `kind/id`, if it is about one */
+  scope: string | null;
   /** Since when */
   since: string | null;
   /** What is the matter, for people */
   text: string;
   /** What may help */
   hint: string | null;
+  /** Command for all that match */
+  action: Action | null;
+  /** How much of it there is, such as failures in a row; a snoozed item is back when this has doubled */
+  weight: number;
+  /** Until when it is left alone; null if it is not snoozed */
+  snoozed_until: string | null;
+  /** Who snoozed it */
+  snoozed_by: string | null;
+  /** Why it is snoozed */
+  snooze_reason: string | null;
+}
+
+/** Leave an item alone for a while. */
+export interface AttentionSnoozeBody {
+  /** Kind of the item: database_copied, epoch_new, schedule_overdue, schedule_failing, schedule_missed, schedule_skipped, run_stuck, run_lingering, worker_gone, queue_unserved, job_unknown, failure_rate, run_slow, queue_growing, limit_starves, signals_untold, delivery_refused, expectation_breached, schedule_paused, queue_paused, job_paused, versions_apart, polling, clock */
+  kind: string;
+  /** Subject of the item, if it has one */
+  subject?: string | null;
+  /** For how long; at most `30d`. Default: `"4h"` */
+  length?: string;
+  /** Why, for the audit log */
+  reason?: string | null;
+}
+
+/** End a snooze. */
+export interface AttentionUnsnoozeBody {
+  /** Kind of the item: database_copied, epoch_new, schedule_overdue, schedule_failing, schedule_missed, schedule_skipped, run_stuck, run_lingering, worker_gone, queue_unserved, job_unknown, failure_rate, run_slow, queue_growing, limit_starves, signals_untold, delivery_refused, expectation_breached, schedule_paused, queue_paused, job_paused, versions_apart, polling, clock */
+  kind: string;
+  /** Subject of the item, if it has one */
+  subject?: string | null;
 }
 
 /** Result of a backfill, or of a dry run. */
@@ -86,7 +130,7 @@ export interface Backfill {
   known: number;
   /** Plan times that are still to be decided */
   pending: number;
-  /** Plan times whose unique key another run has; a dry run does not count them separately */
+  /** Plan times whose unique key another run has */
   held: number;
   /** Ids of the runs */
   runs: string[];
@@ -202,6 +246,114 @@ export interface ChangeJobsBody {
   dry_run?: boolean;
 }
 
+/** `schedule` has the parts that change of the schedule that belongs to the job; a job without one gets it. Words of other schedulers are translated as those of a new job: `interval_minutes`, `cron_expr`, `schedule_enabled` and others are about its schedule. `source_name` may only repeat the job's name. */
+export interface ChangedJobBody {
+  /** What kind of thing it is, or is about */
+  kind?: "http" | "command" | "external" | "pipeline";
+  /** Address of the HTTP request */
+  url?: string | null;
+  /** Method of the HTTP request */
+  method?: string | null;
+  /** Headers of the HTTP request */
+  headers?: Record<string, string> | null;
+  /** Body of the HTTP request; by default the payload as JSON for POST, PUT and PATCH */
+  body?: unknown;
+  /** Statuses that count as success: `200`, `2xx`, `200-204`, or a list of them */
+  expect_status?: number | string | (number | string)[] | null;
+  /** Statuses that are retried; every other failure is final */
+  retry_on?: number | string | (number | string)[] | null;
+  /** Whether redirects are followed; by default for GET and HEAD */
+  redirects?: boolean | null;
+  /** How much of a response is stored */
+  max_response?: number | string | null;
+  /** Secret that signs requests, or the token itself; shown only where it is created */
+  secret?: string | null;
+  /** Program and its arguments */
+  argv?: string[] | null;
+  /** Environment variables of the command */
+  env?: Record<string, string> | null;
+  /** Folder in which the command runs */
+  cwd?: string | null;
+  /** Standard input of the command */
+  stdin?: string | null;
+  /** Exit codes that are retried; every other failure is final */
+  retry_exit_codes?: number[] | null;
+  /** Most CPU time of an attempt */
+  cpu_limit?: string | null;
+  /** Most memory of an attempt */
+  memory_limit?: number | string | null;
+  /** Steps of the run */
+  steps?: (string | Record<string, unknown>)[] | null;
+  /** Parts of a pipeline: a `step` and a `job` each, and the `payload` of that job */
+  pipeline?: Record<string, unknown>[] | null;
+  /** JSON Schema of the payload */
+  payload_schema?: Record<string, unknown> | null;
+  /** Name of the queue in which runs wait */
+  queue?: string | null;
+  /** -1000 to 1000; higher ones run first */
+  priority?: number | null;
+  /** Most attempts, the first one included */
+  max_attempts?: number | null;
+  /** Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one */
+  backoff?: string | string[] | BackoffBody | null;
+  /** Longest duration of an attempt */
+  timeout?: string | null;
+  /** After a lost lease: `retry`, or `fail`, so that no handler starts again */
+  on_lost?: string | null;
+  /** False: a run that a worker has claimed cannot be cancelled */
+  cancellable?: boolean | null;
+  /** How long a cancelled handler may take before the run is ended without it */
+  cancel_grace?: string | null;
+  /** Uniqueness: true for the whole payload, a field, fields, or all options */
+  unique?: boolean | string | string[] | UniqueBody | null;
+  /** Most runs at a time, on all workers together */
+  max_concurrency?: number | null;
+  /** Most runs at a time with the same key, or several such limits */
+  limit?: Record<string, unknown> | Record<string, unknown>[] | null;
+  /** Names of workers that may run it; null for all */
+  only_workers?: string[] | null;
+  /** Labels of workers: a worker must have all that a run requires */
+  labels?: string[] | null;
+  /** Lowest version of the application that may run it */
+  min_worker_version?: string | null;
+  /** How many workers each execute it: a number, `"all"`, or both with options */
+  replicas?: number | string | Record<string, unknown> | null;
+  /** What is expected of its runs */
+  expect?: Record<string, unknown> | null;
+  /** Finished runs are kept while they are among the newest of this number */
+  keep?: number | null;
+  /** Finished runs are kept for this long */
+  keep_for?: string | null;
+  /** False: it is switched off */
+  enabled?: boolean | null;
+  /** False: at most one success for each scope, ever */
+  repeatable?: boolean | null;
+  /** Whether schedules may name it */
+  schedulable?: boolean | null;
+  /** What it is for, for people */
+  description?: string | null;
+  /** Words by which runs can be listed */
+  tags?: string[] | null;
+  /** Anything that callers store with it */
+  metadata?: Record<string, unknown> | null;
+  /** Changes of the job's own schedule */
+  schedule?: Record<string, unknown> | null;
+}
+
+/** Result of a check: its subject, level, explanation, and what to do about it. */
+export interface Check {
+  /** Its name */
+  name: string;
+  /** Level of the log line: debug, info, warning, error or critical */
+  level: string;
+  /** The explanation in sentences */
+  words: string;
+  /** What may help */
+  hint: string | null;
+  /** What the explanation is based on, for programs */
+  facts: Record<string, unknown>;
+}
+
 /** The claimed runs. */
 export interface ClaimedRuns {
   /** The claimed runs */
@@ -306,6 +458,30 @@ export interface CreatedJob {
   run: Run | null;
 }
 
+/** Accept the database as the original: what is due is planned, claimed and sent from now on. */
+export interface DatabaseAcceptBody {
+  /** Why, for the audit log */
+  reason?: string | null;
+}
+
+/** Standing of the database: where it is in its history, and whether it may work. */
+export interface DatabaseStanding {
+  /** What kind of thing it is, or is about */
+  kind: string;
+  /** How many failovers and restores the database has gone through; fences of a later epoch are larger */
+  epoch: number;
+  /** True: it is a copy that nobody has accepted, and does nothing by itself */
+  held: boolean;
+  /** When its epoch began; null in the first epoch, or if the server does not tell where it is */
+  since: string | null;
+  /** When the copy was accepted as the original */
+  accepted_at: string | null;
+  /** Who accepted it */
+  accepted_by: string | null;
+  /** Runs of this epoch that workers held or reported, and that the database did not know any more */
+  lost_runs: number;
+}
+
 /** Fixed delay for each retry; the last one repeats. */
 export interface Delays {
   /** Which of several shapes it is */
@@ -314,7 +490,7 @@ export interface Delays {
   delays: string[];
 }
 
-/** Effect of applying a file on one schedule, with its next plan times before and after. A pause is left alone. */
+/** Effect of changes on one schedule, with its next plan times before and after. A pause is left alone. */
 export interface Difference {
   /** `create`, `change`, `delete` or `unchanged` */
   kind: string;
@@ -328,18 +504,16 @@ export interface Difference {
   fires_after: string[];
   /** Whether the schedule is paused, which stays so */
   paused: boolean;
-}
-
-/** Preview of a document, which could be stored if there are no `problems`. `rule` is None if it makes no sense. */
-export interface DocumentPreview {
-  /** When it fires, in words */
+  /** Trigger in words; null if it makes no sense */
   rule: string | null;
   /** Time zone in which the schedule is computed */
   timezone: string;
-  /** The next plan times */
-  fires: Fire[];
   /** What keeps it from being stored */
   problems: DocumentProblem[];
+  /** What is allowed, and probably not meant */
+  warnings: string[];
+  /** How long its simulated runs take, and where that comes from */
+  durations: string | null;
 }
 
 /** Problem that keeps a document from being a schedule. */
@@ -432,12 +606,16 @@ export interface EnqueuedRuns {
   created: boolean[];
 }
 
-/** Failed runs of one job with the same error. Errors older than fingerprints have none, and form one group. */
+/** Failed runs with the same error. Errors older than fingerprints have none, and form one group of each job. Of all jobs together, errors are the same if type, code and message are, wherever they were raised. */
 export interface ErrorGroup {
   /** Fingerprint, the same for errors that differ only in numbers, ids, addresses and quoted texts */
   fingerprint: string | null;
-  /** Name of the job */
+  /** Job of the newest run */
   job: string;
+  /** Numbers of runs by job and fingerprint, of the 50 that have most of them */
+  parts: GroupPart[];
+  /** Number of jobs with this error */
+  job_count: number;
   /** Type of the newest error */
   type: string | null;
   /** Message of the newest error */
@@ -456,7 +634,7 @@ export interface ErrorGroup {
   histogram: number[];
 }
 
-/** Error groups, the one seen last first. */
+/** Error groups, the one seen last first unless asked otherwise. */
 export interface ErrorGroups {
   /** The items of this page */
   items: ErrorGroup[];
@@ -752,6 +930,60 @@ export interface ExternalStepBody {
   error?: string | ErrorReport | null;
 }
 
+/** Runs that are linked with one another, directly or through others. */
+export interface Family {
+  /** Runs, the nearest to the one asked about first */
+  items: FamilyRun[];
+  /** What links them, each from an earlier run to a later one */
+  links: FamilyLink[];
+  /** True if runs are left out; `more` says where */
+  truncated: boolean;
+}
+
+/** Link from an earlier run to a later one that was made because of it, or waits for it. */
+export interface FamilyLink {
+  /** Id of the predecessor, of the parent of a replica, or of the run that was retried */
+  from: string;
+  /** Id of the run that follows, replicates or retries it */
+  to: string;
+  /** `dependency`, `replica` or `retry` */
+  kind: string;
+  /** When a dependent run may start: after `success`, or after any `end` */
+  on: string | null;
+}
+
+/** Run in a family. If it was pruned, only its id is known. */
+export interface FamilyRun {
+  /** Its id */
+  id: string;
+  /** Name of the job */
+  job: string | null;
+  /** State it is in; a filter may name several */
+  state: RunState | null;
+  /** Name of the queue in which runs wait */
+  queue: string | null;
+  /** The tenant or object that it is for; unique keys and quotas apply to each scope */
+  scope: Scope | null;
+  /** Name of the schedule */
+  schedule: string | null;
+  /** Number of the attempt, counted from 1; 0 before the first one */
+  attempt: number;
+  /** Worker that runs it, or ran it last */
+  worker_id: string | null;
+  /** When it was created */
+  created_at: string | null;
+  /** When it was due */
+  run_at: string | null;
+  /** When it began; null until then */
+  started_at: string | null;
+  /** When it ended; null until then */
+  finished_at: string | null;
+  /** Progress that it has reported */
+  percentage: number | null;
+  /** True if it has links that lead to runs which are left out */
+  more: boolean;
+}
+
 /** Change of one key of a schedule's document; None stands for the default, where the document has no such key. */
 export interface FieldChange {
   /** Key of the document */
@@ -798,6 +1030,37 @@ export interface Fire {
   marks: string[];
   /** Time zone in which the schedule is computed */
   zone: string;
+  /** Name of the schedule */
+  schedule: string;
+}
+
+/** Plan times of a schedule that did not run. */
+export interface Gap {
+  /** `skipped` by a policy or a pause, or `missed` because nothing planned at that time */
+  kind: string;
+  /** First of the plan times */
+  from: string;
+  /** Last of the plan times */
+  to: string;
+  /** Number of plan times */
+  count: number;
+  /** Why, for the audit log */
+  reason: string | null;
+  /** Id of the skipped run, if it is a single one that has a run */
+  run_id: string | null;
+}
+
+/** Order of error groups: the one seen last first, or the largest first. */
+export type GroupOrder = "count" | "newest";
+
+/** Runs of one job in an error group that spans several. */
+export interface GroupPart {
+  /** Name of the job */
+  job: string;
+  /** Fingerprint, the same for errors that differ only in numbers, ids, addresses and quoted texts */
+  fingerprint: string | null;
+  /** Number of runs */
+  count: number;
 }
 
 /** Meaning of a lane: one schedule, job, worker or queue. */
@@ -877,98 +1140,6 @@ export interface IssuedToken {
   secret: string;
 }
 
-/** `kind` may be omitted if there is a `url`, an `argv` or a `pipeline`. `null` resets an option to its default. Words of other schedulers are translated: `max_retries`, `retry_backoff_seconds`, `timeout_seconds`. */
-export interface JobBody {
-  /** What kind of thing it is, or is about */
-  kind?: "http" | "command" | "external" | "pipeline";
-  /** Address of the HTTP request */
-  url?: string | null;
-  /** Method of the HTTP request */
-  method?: string | null;
-  /** Headers of the HTTP request */
-  headers?: Record<string, string> | null;
-  /** Body of the HTTP request; by default the payload as JSON for POST, PUT and PATCH */
-  body?: unknown;
-  /** Statuses that count as success: `200`, `2xx`, `200-204`, or a list of them */
-  expect_status?: number | string | (number | string)[] | null;
-  /** Statuses that are retried; every other failure is final */
-  retry_on?: number | string | (number | string)[] | null;
-  /** Whether redirects are followed; by default for GET and HEAD */
-  redirects?: boolean | null;
-  /** How much of a response is stored */
-  max_response?: number | string | null;
-  /** Secret that signs requests, or the token itself; shown only where it is created */
-  secret?: string | null;
-  /** Program and its arguments */
-  argv?: string[] | null;
-  /** Environment variables of the command */
-  env?: Record<string, string> | null;
-  /** Folder in which the command runs */
-  cwd?: string | null;
-  /** Standard input of the command */
-  stdin?: string | null;
-  /** Exit codes that are retried; every other failure is final */
-  retry_exit_codes?: number[] | null;
-  /** Most CPU time of an attempt */
-  cpu_limit?: string | null;
-  /** Most memory of an attempt */
-  memory_limit?: number | string | null;
-  /** Steps of the run */
-  steps?: (string | Record<string, unknown>)[] | null;
-  /** Parts of a pipeline: a `step` and a `job` each, and the `payload` of that job */
-  pipeline?: Record<string, unknown>[] | null;
-  /** JSON Schema of the payload */
-  payload_schema?: Record<string, unknown> | null;
-  /** Name of the queue in which runs wait */
-  queue?: string | null;
-  /** -1000 to 1000; higher ones run first */
-  priority?: number | null;
-  /** Most attempts, the first one included */
-  max_attempts?: number | null;
-  /** Delays between attempts: `"30s"`, a list whose last entry repeats, or an exponential one */
-  backoff?: string | string[] | BackoffBody | null;
-  /** Longest duration of an attempt */
-  timeout?: string | null;
-  /** After a lost lease: `retry`, or `fail`, so that no handler starts again */
-  on_lost?: string | null;
-  /** False: a run that a worker has claimed cannot be cancelled */
-  cancellable?: boolean | null;
-  /** How long a cancelled handler may take before the run is ended without it */
-  cancel_grace?: string | null;
-  /** Uniqueness: true for the whole payload, a field, fields, or all options */
-  unique?: boolean | string | string[] | UniqueBody | null;
-  /** Most runs at a time, on all workers together */
-  max_concurrency?: number | null;
-  /** Most runs at a time with the same key, or several such limits */
-  limit?: Record<string, unknown> | Record<string, unknown>[] | null;
-  /** Names of workers that may run it; null for all */
-  only_workers?: string[] | null;
-  /** Labels of workers: a worker must have all that a run requires */
-  labels?: string[] | null;
-  /** Lowest version of the application that may run it */
-  min_worker_version?: string | null;
-  /** How many workers each execute it: a number, `"all"`, or both with options */
-  replicas?: number | string | Record<string, unknown> | null;
-  /** What is expected of its runs */
-  expect?: Record<string, unknown> | null;
-  /** Finished runs are kept while they are among the newest of this number */
-  keep?: number | null;
-  /** Finished runs are kept for this long */
-  keep_for?: string | null;
-  /** False: it is switched off */
-  enabled?: boolean | null;
-  /** False: at most one success for each scope, ever */
-  repeatable?: boolean | null;
-  /** Whether schedules may name it */
-  schedulable?: boolean | null;
-  /** What it is for, for people */
-  description?: string | null;
-  /** Words by which runs can be listed */
-  tags?: string[] | null;
-  /** Anything that callers store with it */
-  metadata?: Record<string, unknown> | null;
-}
-
 /** Conditions on a job, all of which must hold. */
 export interface JobFilter {
   /** Name, or a pattern: `import-*` */
@@ -1010,6 +1181,8 @@ export interface JobStats {
   success_rate: number | null;
   /** Average duration */
   average_duration_ms: number | null;
+  /** Duration that half of them do not exceed */
+  p50_duration_ms: number | null;
   /** Duration that 95 % do not exceed */
   p95_duration_ms: number | null;
   /** Time of the first one */
@@ -1046,6 +1219,8 @@ export interface JobStatus {
   cancelled_by: string | null;
   /** Why the job was cancelled */
   cancel_reason: string | null;
+  /** Limit that an operator set on the job, beside those that it declares */
+  live_limit: LiveLimit | null;
 }
 
 /** Job as callers see it: its definition, with secrets masked, and its `status`. */
@@ -1126,6 +1301,8 @@ export interface Lane {
   attempts: TimelineAttempt[];
   /** Plan times to come, the next first */
   coming: string[];
+  /** Plan times that did not run, the earliest first */
+  gaps: Gap[];
   /** True if two attempts overlap in time */
   overlaps: boolean;
 }
@@ -1178,6 +1355,32 @@ export interface Limit {
   per?: string | null;
 }
 
+/** Limit how many runs of a job run at a time, or start within a time, from now on. */
+export interface LimitJobBody {
+  /** Runs at a time */
+  max_concurrency?: number | null;
+  /** Attempts that may start within a time: `"5/s"`, `"1000/1h"` */
+  rate?: string | null;
+  /** For how long; without it, until it is cleared */
+  for?: string | null;
+  /** Why, for the audit log */
+  reason?: string | null;
+}
+
+/** Limit how many runs of a queue run at a time, or start within a time, from now on, over all its jobs. */
+export interface LimitQueueBody {
+  /** Runs at a time */
+  max_concurrency?: number | null;
+  /** Attempts that may start within a time: `"5/s"`, `"1000/1h"` */
+  rate?: string | null;
+  /** For how long; without it, until it is cleared */
+  for?: string | null;
+  /** Why, for the audit log */
+  reason?: string | null;
+  /** Also one that no job names, and that has no runs. Default: `false` */
+  force?: boolean;
+}
+
 /** Log line of an external job. */
 export interface LineReport {
   /** Text for people */
@@ -1206,7 +1409,23 @@ export interface Live {
   capped: boolean;
 }
 
-/** Log line; `cursor` is where to continue reading after its row. */
+/** Limit that an operator set on a job or a queue while it runs. */
+export interface LiveLimit {
+  /** Most runs at a time, on all workers together */
+  max_concurrency: number | null;
+  /** Attempts that may start within a time: `"1000/1h"` */
+  rate: string | null;
+  /** Since when the limit holds */
+  since: string | null;
+  /** Who set the limit */
+  by: string | null;
+  /** Reason for the limit */
+  reason: string | null;
+  /** When the limit ends by itself; null: when it is cleared */
+  until: string | null;
+}
+
+/** Log line; `cursor` is where to continue reading after it. */
 export interface LogLine {
   /** When it happened */
   at: string;
@@ -1366,7 +1585,7 @@ export interface NotificationView {
   secret: string | null;
   /** Whether messages include the payload */
   include_payload: boolean;
-  /** Most messages in an hour for each job */
+  /** Most messages in an hour for each job and kind of event */
   at_most: number;
   /** Who declared it: a program, a person, a token, or the owner of a file */
   owner: string;
@@ -1392,9 +1611,9 @@ export interface NotificationsCreateBody {
   secret?: string | null | null;
   /** Whether to send payloads, too */
   include_payload?: boolean | null | null;
-  /** Deliveries per hour and job, by default 60 */
+  /** Deliveries per hour, job and kind of event, by default 60 */
   at_most?: number | null | null;
-  /** A URL or a `mailto:` address */
+  /** A URL, a `mailto:` address, or a service and its URL: `slack:https://…` */
   to: string;
 }
 
@@ -1410,9 +1629,9 @@ export interface NotificationsUpdateBody {
   secret?: string | null | null;
   /** Whether to send payloads, too */
   include_payload?: boolean | null | null;
-  /** Deliveries per hour and job, by default 60 */
+  /** Deliveries per hour, job and kind of event, by default 60 */
   at_most?: number | null | null;
-  /** A URL or a `mailto:` address */
+  /** A URL, a `mailto:` address, or a service and its URL: `slack:https://…` */
   to?: string | null;
   /** Whether it is sent */
   enabled?: boolean | null | null;
@@ -1448,6 +1667,8 @@ export interface Occurrence {
   revision: number | null;
   /** Run that was made in place of one that did not succeed */
   again: Replacement | null;
+  /** Summary of the plan time over its scopes, if it has several: in the first of its lines */
+  summary: PlanTimeSummary | null;
 }
 
 /** Sum of all that operators request of a worker, not the last request only. So it is idempotent: a worker may read it twice, or late. */
@@ -1477,8 +1698,12 @@ export interface Overview {
   schedules: Record<string, number>;
   /** What needs attention: the first of each kind */
   attention: Attention[];
-  /** How many things need attention */
+  /** Number of all items that are not snoozed */
   attention_count: number;
+  /** Numbers of these by kind */
+  attention_counts: Record<string, number>;
+  /** Number of items that are snoozed */
+  snoozed: number;
   /** The next plan times of all schedules */
   next_fires: NextRun[];
 }
@@ -1519,6 +1744,16 @@ export interface PauseQueueBody {
   force?: boolean;
 }
 
+/** Summary of one plan time over all its scopes. A run counts by the newest run that was made in its place. */
+export interface PlanTimeSummary {
+  /** Number of scopes that have a run */
+  scopes: number;
+  /** Number of runs by state */
+  states: Record<string, number>;
+  /** The same for people: `37 succeeded, 2 failed, 1 cancelled` */
+  words: string;
+}
+
 /** An error, as in RFC 9457. Programs should decide by `code`. */
 export interface Problem {
   /** URN of the code */
@@ -1551,6 +1786,20 @@ export interface Progress {
   steps?: Step[];
 }
 
+/** Result of a purge: of `matched` runs, `done` were deleted, or would be; something needs those in `refused`. */
+export interface Purged {
+  /** Number of those that matched */
+  matched: number;
+  /** Number of those that were changed */
+  done: number;
+  /** Those that were not changed, by the reason */
+  refused: Refused[];
+  /** Space in the file that new rows take before it grows, on SQLite */
+  reusable_bytes: number | null;
+  /** How to give the space back to the system */
+  advice: string;
+}
+
 /** Queue with its runs; cancelling ones count as running. `oldest_at` is since when the longest-waiting run has been claimable; null if there is none. */
 export interface Queue {
   /** Name of the queue in which runs wait */
@@ -1565,6 +1814,8 @@ export interface Queue {
   paused: Pause | null;
   /** Since when the run that waits longest could be claimed; null if none waits */
   oldest_at: string | null;
+  /** Limit that an operator set on the queue */
+  live_limit: LiveLimit | null;
 }
 
 /** Stored quota; without an id, the default of all scopes of its kind that have no quota of their own. */
@@ -1585,6 +1836,10 @@ export interface QuotaOf {
   paused: boolean;
   /** Reason of the pause */
   reason: string | null;
+  /** Since when the scope is paused */
+  paused_at: string | null;
+  /** Who paused the scope */
+  paused_by: string | null;
 }
 
 /** Pause a scope: until it is resumed, none of its runs starts, and its plan times are skipped. */
@@ -1657,6 +1912,8 @@ export interface RelatedRun {
   on: string;
   /** What becomes of it without a success: `skip` or `cancel` */
   otherwise: string;
+  /** Arguments of the later run that are the result of the earlier one */
+  inputs: string[];
 }
 
 /** Newest run that a retry or a backfill made in place of one that did not succeed. */
@@ -1739,6 +1996,8 @@ export interface ResumedQueue {
   paused: Pause | null;
   /** Since when the run that waits longest could be claimed; null if none waits */
   oldest_at: string | null;
+  /** Limit that an operator set on the queue */
+  live_limit: LiveLimit | null;
   /** Whether it was paused before */
   was_paused: boolean;
 }
@@ -1763,6 +2022,8 @@ export interface RetryBody {
   keep_steps?: boolean;
   /** Reuse only those before this step */
   from_step?: string | null;
+  /** Payload of the new run, if it is to differ from the old one */
+  payload?: Record<string, unknown> | null;
 }
 
 /** Number of attempts of a run, and the delays between them. */
@@ -1878,6 +2139,8 @@ export interface RunBody {
   metadata?: Record<string, unknown> | null;
   /** Runs that must end first: ids, refs, or objects with `run`, `on` and `otherwise` */
   after?: (string | Record<string, string>)[] | null;
+  /** Arguments that are results of other runs: `{"pages": run}`, or a list of runs. The run follows those */
+  inputs?: Record<string, string | unknown[]> | null;
   /** Name by which other runs of the same request may follow this one */
   ref?: string | null;
   /** Names of workers that may run it; null for all */
@@ -1957,6 +2220,20 @@ export interface RunsBulkBody {
   everything?: boolean;
   /** Why, for the audit log */
   reason?: string | null;
+  /** Change nothing; only tell what would change. Default: `false` */
+  dry_run?: boolean;
+}
+
+/** Filter of runs that have ended. If more than `expected` match, nothing is deleted. An empty filter without `older_than` needs `everything`. `dry_run` only counts. */
+export interface RunsPurgeBody {
+  /** Conditions, all of which must hold */
+  filter?: RunQuery;
+  /** Only runs that ended longer ago */
+  older_than?: string | null;
+  /** How many are expected; if more match, nothing is changed */
+  expected?: number | null;
+  /** Required where the filter is empty. Default: `false` */
+  everything?: boolean;
   /** Change nothing; only tell what would change. Default: `false` */
   dry_run?: boolean;
 }
@@ -2155,8 +2432,10 @@ export interface ScheduleView {
   pause_reason: string | null;
   /** When its pause ends by itself */
   resume_at: string | null;
-  /** Whether its job is paused */
+  /** Whether its job is paused or cancelled */
   job_paused: boolean;
+  /** Whether its job is cancelled */
+  job_cancelled: boolean;
   /** Plan times up to here are decided */
   cursor_at: string;
   /** Next plan time */
@@ -2191,9 +2470,11 @@ export interface ScheduleView {
   p95_duration_ms?: number | null;
   /** Whether a request to create or replace it has created it */
   created?: boolean;
+  /** What is allowed in the definition that a request stored, and probably not meant */
+  warnings?: string[];
 }
 
-/** Totals from the database, the same from every server. `jobs` are counted by state. */
+/** Totals from the database, the same from every server. `jobs` and `executions` are counted at most every 30 seconds, when somebody asks. */
 export interface SchedulerMetrics {
   /** Numbers of jobs by state */
   jobs: Record<string, number>;
@@ -2201,7 +2482,7 @@ export interface SchedulerMetrics {
   executions: ExecutionTotals;
   /** When the scheduler last looked for work */
   last_check_at: string | null;
-  /** When this was computed */
+  /** When jobs and executions were counted */
   last_metrics_update: string;
   /** Number of expired leases that were taken away, by any process */
   stale_locks_cleared: number;
@@ -2213,8 +2494,6 @@ export interface SchedulesApplyDocumentsBody {
   documents: Record<string, unknown>[];
   /** Owner of these schedules; those that no document names are deleted */
   owner: string;
-  /** Only return what would change. Default: `false` */
-  dry_run?: boolean;
 }
 
 /** Create runs for past plan times between `from_at` and `to_at` that have none, `concurrency` of them at a time. */
@@ -2261,6 +2540,30 @@ export interface SchedulesPauseBody {
 export interface SchedulesResumeBody {
   /** Which plan times of the pause still run: none (`skip`), the `latest`, or `all`. Default: `"skip"` */
   catch_up?: string;
+}
+
+/** Return what a schedule would do, optionally with changes, or what documents would change; store nothing. */
+export interface SchedulesSimulateBody {
+  /** How long to simulate; `"0s"`: only list next plan times. Default: `"1d"` */
+  span?: string;
+  /** Another trigger or other options, as in a document */
+  changes?: Record<string, unknown> | null;
+  /** Schedules as in `schedules.toml`, instead of one that exists; they may be unfinished */
+  documents?: Record<string, unknown>[] | null;
+  /** Owner of the documents; its schedules that none of them names are deleted */
+  owner?: string | null;
+  /** When it begins, as if there were no runs; by default now */
+  start?: string | null | null;
+  /** How long each run takes; by default the median of its job's last 20 */
+  duration?: string | null | null;
+  /** Every Nth run fails, with all its attempts */
+  fail_every?: number | null | null;
+  /** When no planner works, from and to: times with a zone, or from the beginning on (`+1h`) */
+  outages?: string[][] | null;
+  /** Runs at a time; by default any number */
+  workers?: number | null | null;
+  /** Most plan times to list; by default 20 */
+  limit?: number | null | null;
 }
 
 /** Run a schedule now, for each of its scopes or only for `scope`. */
@@ -2317,6 +2620,8 @@ export interface SimulatedRun {
   kind: string;
   /** Time for which the schedule planned the run */
   plan_time: string;
+  /** Name of the schedule */
+  schedule?: string;
   /** Scope, as `kind/id` */
   scope?: string | null;
   /** When it began; null until then */
@@ -2333,40 +2638,24 @@ export interface SimulatedRun {
   to_at?: string | null;
 }
 
-/** Assumptions of a simulation, and what to change in the schedule for it. */
-export interface Simulation {
-  /** How long to simulate. Default: `"1d"` */
-  span?: string;
-  /** When it begins; by default now */
-  start?: string | null;
-  /** How long each run takes. Default: `"1s"` */
-  duration?: string;
-  /** Every Nth run fails, with all its attempts */
-  fail_every?: number | null;
-  /** When no planner works, from and to: times with a zone, or from the beginning on (`+1h`) */
-  outages?: string[][];
-  /** Runs at a time; by default any number */
-  workers?: number | null;
-  /** Another trigger or other options, as in a document */
-  changes?: Record<string, unknown>;
-}
-
-/** Report of a simulation. */
+/** Answer what schedules would do: what changes in each, their next plan times, and what becomes of those. */
 export interface SimulationReport {
-  /** When it fires, in words */
-  rule: string;
   /** Beginning of the time range */
   from_at: string;
   /** Until when it was computed */
   until_at: string;
-  /** How many plan times had each fate */
+  /** What changes in each schedule */
+  schedules: Difference[];
+  /** Next plan times, whatever becomes of them */
+  fires: Fire[];
+  /** How many plan times had each fate; `failed` ones are among the runs */
   counts: Record<string, number>;
-  /** What happened, in the order of time */
+  /** What becomes of each plan time */
   events: SimulatedRun[];
+  /** Number of plan times that are counted and not listed among the events */
+  unlisted: number;
   /** True if there was too much to decide, and it ends earlier than asked for */
   truncated: boolean;
-  /** True if there are more events than are listed */
-  events_truncated: boolean;
 }
 
 /** Status of the process. */
@@ -2434,6 +2723,8 @@ export interface Timeline {
   lanes: Lane[];
   /** True if there are older attempts that are left out */
   truncated: boolean;
+  /** From here on no attempt is left out; null if that is so of the whole range */
+  complete_from: string | null;
 }
 
 /** Attempt in a timeline. */
@@ -2520,6 +2811,50 @@ export interface UniqueBody {
   on_conflict?: string;
   /** Replicas of the existing run that are run again: those that `failed` or `succeeded` */
   clear?: string[];
+}
+
+/** Answer to the end of a snooze. */
+export interface Unsnoozed {
+  /** Whether it was snoozed */
+  was_snoozed: boolean;
+}
+
+/** Run that is to begin, at a plan time or after a delay. */
+export interface UpcomingRun {
+  /** When it may begin; in the past, if it is late */
+  at: string;
+  /** Name of the job */
+  job: string;
+  /** The queue of a run that exists; None for a plan time */
+  queue: string | null;
+  /** Name of the schedule */
+  schedule: string | null;
+  /** The run, if it exists already: it was delayed, or waits for its retry */
+  run_id: string | null;
+  /** How often it was tried before */
+  attempt: number;
+  /** Rule of the schedule, in words */
+  rule: string | null;
+  /** Time zone of the schedule */
+  zone: string | null;
+  /** Number of runs at the plan time, one for each scope; None if a provider names the scopes then */
+  scopes: number | null;
+  /** Number of later plan times of this schedule within the period that are not listed */
+  more: number;
+}
+
+/** Runs that are to begin within a period. */
+export interface UpcomingRuns {
+  /** Beginning of the time range */
+  from: string;
+  /** End of the time range */
+  to: string;
+  /** The next first */
+  items: UpcomingRun[];
+  /** Number of plan times and waiting runs in the period, as far as they were read */
+  total: number;
+  /** True if there are more than were read or listed */
+  truncated: boolean;
 }
 
 /** Result for one schedule. */

@@ -1,11 +1,16 @@
 /** List of keyboard shortcuts. */
 import { useWords } from "../i18n";
+import { usePreferences } from "../preferences";
 import { Dialog } from "../ui";
+import { views } from "../views";
 import { shellWords } from "./words";
 
 export function KeyHelp({ open, onClose }: { open: boolean; onClose: () => void }) {
   const t = useWords(shellWords);
+  const { language } = usePreferences();
   const keys: [string[], string][] = [
+    [["Ctrl", "K"], t.keyPalette],
+    [["g", "…"], t.keyGo],
     [["/"], t.keySearch],
     [["j", "k"], t.keyMove],
     [["x"], t.keyChoose],
@@ -31,6 +36,13 @@ export function KeyHelp({ open, onClose }: { open: boolean; onClose: () => void 
           </div>
         ))}
       </dl>
+      <p className="keyhelp-go">
+        {views.filter((view) => view.key).map((view) => (
+          <span key={view.id}>
+            <kbd>g</kbd> <kbd>{view.key}</kbd> {view.name[language].name}
+          </span>
+        ))}
+      </p>
     </Dialog>
   );
 }

@@ -1,5 +1,5 @@
 /** Frame around every view: navigation, search, live switch and settings. */
-import { useEffect, useRef, useState, type ReactNode } from "react";
+import { useCallback, useEffect, useRef, useState, type ReactNode } from "react";
 import { useWhoAmI } from "../api/hooks";
 import { api } from "../api/client";
 import { useLiveState } from "../api/live";
@@ -9,14 +9,21 @@ import { href, Link, navigate, usePlace, withSearch } from "../router";
 import { HintedButton, Icon, Menu, SearchBox, useKeys, useToasts } from "../ui";
 import { views } from "../views";
 import type { View } from "../views/view";
+import { CopyNotice } from "./CopyNotice";
+import { useCounts, type ItemCount } from "./counts";
 import { KeyHelp } from "./KeyHelp";
+import { Palette, usePaletteKeys } from "./Palette";
 import { shellWords } from "./words";
 
+const MOST = 99;
 const LANGUAGES: Record<Language, string> = { en: "English", zh: "中文" };
 
 export function Shell({ children }: { children: ReactNode }) {
   const t = useWords(shellWords);
   const [help, setHelp] = useState(false);
+  const [palette, setPalette] = useState(false);
+  const showHelp = useCallback(() => setHelp(true), []);
+  usePaletteKeys(() => setPalette((open) => !open));
   useKeys({
     "?": () => setHelp(true),
     "/": (event) => {
@@ -37,10 +44,12 @@ export function Shell({ children }: { children: ReactNode }) {
       <div className="body">
         <TopBar onHelp={() => setHelp(true)} />
         <main id="main" tabIndex={-1}>
+          <CopyNotice />
           {children}
         </main>
       </div>
       <KeyHelp open={help} onClose={() => setHelp(false)} />
+      {palette && <Palette open onClose={() => setPalette(false)} onHelp={showHelp} />}
     </div>
   );
 }
@@ -49,6 +58,7 @@ function Rail() {
   const t = useWords(shellWords);
   const { path } = usePlace();
   const rail = useRef<HTMLElement>(null);
+  const counts = useCounts();
   useEffect(() => {
     // On a phone the navigation may be wider than the screen. Do this only there: otherwise Tab would continue from the scrolled link.
     const bar = rail.current;
@@ -66,7 +76,7 @@ function Rail() {
       </Link>
       <ul>
         {views.map((view) => (
-          <RailItem key={view.id} view={view} path={path} />
+          <RailItem key={view.id} view={view} path={path} counted={counts[view.id]} />
         ))}
       </ul>
       <div className="foot">
@@ -76,7 +86,8 @@ function Rail() {
   );
 }
 
-function RailItem({ view, path }: { view: View; path: string }) {
+function RailItem({ view, path, counted }: { view: View; path: string; counted: ItemCount | undefined }) {
+  const t = useWords(shellWords);
   const name = useWords(view.name).name;
   const root = view.routes[0]!.path;
   const current = root === "/" ? path === "/" : path === root || path.startsWith(`${root}/`) || path.startsWith(`${root}:`);
@@ -85,6 +96,12 @@ function RailItem({ view, path }: { view: View; path: string }) {
       <Link to={root} aria-current={current ? "page" : undefined} title={name}>
         <Icon name={view.icon} />
         <span className="label">{name}</span>
+        {counted && (
+          <>
+            <span className={`count tone-${counted.grave ? "bad" : "warn"}`} aria-hidden="true">{counted.count > MOST ? `${MOST}+` : counted.count}</span>
+            <span className="unseen">{t.counted(counted.count)}</span>
+          </>
+        )}
       </Link>
     </li>
   );

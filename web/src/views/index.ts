@@ -1,4 +1,6 @@
 /** All views, in the order of the navigation. */
+import access from "./access";
+import alerts from "./alerts";
 import audit from "./audit";
 import errors from "./errors";
 import jobs from "./jobs";
@@ -6,8 +8,11 @@ import overview from "./overview";
 import queues from "./queues";
 import runs from "./runs";
 import schedules from "./schedules";
+import scopes from "./scopes";
+import system from "./system";
 import timeline from "./timeline";
+import upcoming from "./upcoming";
 import type { View } from "./view";
 import workers from "./workers";
 
-export const views: View[] = [overview, schedules, runs, timeline, errors, workers, queues, jobs, audit];
+export const views: View[] = [overview, schedules, runs, timeline, upcoming, errors, workers, queues, jobs, scopes, alerts, access, audit, system];

@@ -6,6 +6,8 @@ import type { IconName } from "../ui/icons";
 export interface View {
   id: string;
   icon: IconName;
+  /** Letter that leads there after `g`. */
+  key?: string;
   /** Name in the navigation. */
   name: Words<{ name: string }>;
   /** The navigation links to the first route. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from rota.api.http.rejection import WrongOrigin
 from rota.api.operations.request import ASKS, client_of
 from rota.client.client import Client
 from rota.core.access.roles import Identity, Role
-from rota.errors import Denied, NotSignedIn, TooManyTries
+from rota.errors import Denied, NotSignedIn, TooManyTries, Unavailable
 
 COOKIE = "rota_session"
 ANYBODY = Identity("api", Role.ADMIN)
@@ -26,6 +27,7 @@ _WINDOW = 60.0
 _TRIES = 10
 _TRIES_THROUGH = 100
 _MOST_ADDRESSES = 50_000
+_MOST_NOTED = 60
 
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -35,7 +37,7 @@ async def identify(request: Request) -> Identity:
     """Identify the caller, once per request; `identity_of` returns it later. Raise if there are no or wrong
     credentials."""
     if not request.app.state.rota.config.auth:
-        identity: Identity | None = ANYBODY
+        identity: Identity | None = getattr(request.app.state, "caller", ANYBODY)
     else:
         authenticator: Authenticator = request.app.state.authenticator
         credential = _credential(request)
@@ -93,9 +95,12 @@ class FailedTries:
 
     def require_patience(self, address: str) -> None:
         """Raise `TooManyTries` if the address has failed too often."""
-        failed = self._recent(address)
-        if len(failed) >= self._most:
-            raise TooManyTries(_WINDOW - (self._now() - failed[0]))
+        if self.is_at_limit(address):
+            raise TooManyTries(_WINDOW - (self._now() - self._recent(address)[0]))
+
+    def is_at_limit(self, address: str) -> bool:
+        """Return whether the address has failed too often."""
+        return len(self._recent(address)) >= self._most
 
     def failed(self, address: str) -> None:
         """Count a failure."""
@@ -126,6 +131,9 @@ class Authenticator:
         # Behind a proxy, an attacker may claim a new address each time, so failures also count per proxy, with a higher
         # limit because a proxy has many callers.
         self._through = FailedTries(monotonic, _TRIES_THROUGH)
+        # The audit trail gets one line per address and minute, and a bounded number in all: nobody may fill the table.
+        self._noted = FailedTries(monotonic, 1)
+        self._noted_in_all = FailedTries(monotonic, _MOST_NOTED)
 
     async def identify(self, credential: tuple[str, str], caller: Caller, client: Client) -> Identity | None:
         """Return the identity for a credential, or None for a session that has ended; raise `Denied` for a wrong
@@ -146,6 +154,7 @@ class Authenticator:
             self._tries.failed(caller.address)
             if caller.through is not None:
                 self._through.failed(caller.through)
+            await self._note(caller, client)
             raise
         if identity is None:
             self._known.pop(credential, None)
@@ -154,6 +163,15 @@ class Authenticator:
             self._known.clear()
         self._known[credential] = (self._now(), identity)
         return identity
+
+    async def _note(self, caller: Caller, client: Client) -> None:
+        """Note a refused credential in the audit trail, unless this address or all together were noted too often."""
+        if self._noted.is_at_limit(caller.address) or self._noted_in_all.is_at_limit(""):
+            return
+        self._noted.failed(caller.address)
+        self._noted_in_all.failed("")
+        with suppress(Unavailable):  # the caller is refused all the same
+            await client.tokens.note_refused(caller.address, caller.through)
 
     async def _look_up(self, credential: tuple[str, str], client: Client) -> Identity | None:
         kind, text = credential

@@ -12,13 +12,17 @@ from starlette.responses import Response
 from rota.api.auth.identity import identity_of
 from rota.api.operations.request import ASKS
 from rota.api.operations.response import answer, at
-from rota.core.access.roles import Role
+from rota.core.access.roles import Identity, Role
+from rota.core.alerts.notifications import NotificationView
+from rota.core.jobs.http import HttpRequest
+from rota.core.jobs.secrets import without_headers, without_path
 from rota.core.ledger.audit import Event
 from rota.core.ledger.explain_plan_time import Explanation
 from rota.core.runs.dependencies import RelatedRun, unnamed
 from rota.core.runs.redaction import Discreet
 from rota.core.runs.run import Run, RunFilter
 from rota.core.runs.search import require_no_secret, shown_filter
+from rota.core.schedules.diff import FieldChange, concealed_change
 from rota.core.schedules.schedule import Schedule
 from rota.core.schedules.view import concealed_schedule
 
@@ -52,16 +56,18 @@ def told_of_related(discreet: Mapping[str, Discreet], related: RelatedRun) -> Re
 def visible(request: Request, value: Any) -> Any:
     """Return a value as the caller may see it: runs and schedules are redacted, wherever they are in it. Other values
     have no secrets."""
-    if ASKS not in request.scope:  # a route for anyone, which shows nothing of anybody
-        return value
-    identity = identity_of(request)
-    if identity.may(Role.ADMIN) and identity.scope is None:
+    # A route for anyone shows nothing of anybody.
+    if ASKS not in request.scope or _sees_everything(identity := identity_of(request)):
         return value
     match value:
         case Run():
             return shown(request, value)
         case Schedule() if not identity.may(Role.ADMIN):
             return concealed_schedule(value)
+        case FieldChange() if not identity.may(Role.ADMIN):
+            return concealed_change(value)
+        case HttpRequest() | NotificationView():
+            return value if identity.may(Role.OPERATOR) else _without_way(value)
         case msgspec.Struct():
             parts = {name: (part, visible(request, part)) for name, part in _parts(value)}
             hidden = {name: after for name, (before, after) in parts.items() if after is not before}
@@ -72,6 +78,17 @@ def visible(request: Request, value: Any) -> Any:
             return [visible(request, item) for item in value]
         case _:
             return value
+
+
+def _sees_everything(identity: Identity) -> bool:
+    return identity.may(Role.ADMIN) and identity.scope is None
+
+
+def _without_way(value: HttpRequest | NotificationView) -> HttpRequest | NotificationView:
+    """Return it without what lets others send the same: for whoever only looks on."""
+    if isinstance(value, HttpRequest):
+        return without_headers(value)
+    return msgspec.structs.replace(value, to=without_path(value.to))
 
 
 def _parts(value: msgspec.Struct) -> Iterator[tuple[str, Any]]:

@@ -19,7 +19,7 @@ from rota.api.operations.operation import Operation, operation
 from rota.api.operations.query import NoQuery
 from rota.api.operations.response import answer, at
 from rota.api.operations.routing import declared, walk
-from rota.core.runs.payload_values import LONGEST_VALUE
+from rota.core.runs.payload import LONGEST_VALUE
 from rota.values.names import LONGEST_NAME
 from rota.verbs.glossary import GLOSSARY
 from rota.version import __version__
@@ -49,6 +49,7 @@ _TAGS = {
     "whoami": "The caller",
     "session": "Sessions of browsers",
     "stream": "Changes as they happen",
+    "database": "The database: its epoch, whether it is a copy that waits to be accepted, and checks",
     "export": "Everything, line by line",
     "worker": "Protocol of workers in other languages",
 }

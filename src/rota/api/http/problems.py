@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Scope
 
+from rota.api.http.rejection import EnqueuesTooFast
 from rota.errors import BadConfig, BadPayload, BadTrigger, NotSignedIn, RotaError, TooManyTries, Unavailable
 
 _RETRY_AFTER = {"retry-after": "2"}
@@ -52,7 +53,7 @@ def payload_at(place: str | Callable[[BadPayload], str]) -> Iterator[None]:
 
 def _headers(error: RotaError, status: int) -> Mapping[str, str] | None:
     match error:
-        case TooManyTries():
+        case TooManyTries() | EnqueuesTooFast():
             return {"retry-after": str(math.ceil(error.seconds))}
         case NotSignedIn():
             return {"www-authenticate": 'Bearer realm="rota"'}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rota.errors import Invalid
 
 
@@ -44,6 +46,27 @@ class TooManyStreams(Invalid):
         super().__init__(
             f"{most} streams and claims are already open", hint="close one, or watch several topics with one stream"
         )
+
+
+class ServerFull(Invalid):
+    """All callers together have too many open streams and waiting claims."""
+
+    status, code = 429, "server-full"
+
+    def __init__(self, most: int) -> None:
+        hint = "try again later, or another server; the limit is half of the files that it may open (ulimit -n)"
+        super().__init__(f"this server has {most} open streams and claims", hint=hint)
+
+
+class EnqueuesTooFast(Invalid):
+    """A token that may only enqueue did so more often than `enqueue_rate` allows."""
+
+    status, code = 429, "enqueues-too-fast"
+
+    def __init__(self, words: str, seconds: float) -> None:
+        hint = f"try again in {math.ceil(seconds)}s, or raise ROTA_ENQUEUE_RATE of the server"
+        super().__init__(f"this token may enqueue {words}", hint=hint)
+        self.seconds = seconds
 
 
 class BodyTooLarge(Invalid):

@@ -19,7 +19,10 @@ from rota.api.operations.routing import declared
 from rota.client.subscription import checked_topic
 from rota.core.access.roles import Role
 
-_HINT = 'id: 5be1c0ff-1\nevent: hint\ndata: {"topic":"runs","id":null,"state":null,"version":17}\n\n'
+_HINT = (
+    "id: 5be1c0ff-1\nevent: hint\n"
+    'data: {"topic":"runs","id":"0198c5a2-7d3e-7aaa-8000-9c1b2f3a4d5e","state":"running","version":17}\n\n'
+)
 
 
 class StreamQuery(msgspec.Struct):
@@ -33,8 +36,9 @@ async def stream_changes(request: Request) -> Response:
     """Stream change hints as server-sent events.
 
     The first hint of each topic reports its current version; then one follows each change, at most four times a second.
-    A hint has no data: read what changed again. If the request has a `Last-Event-ID`, a `reset` comes first, because
-    hints in between are lost.
+    A hint has no data: read what changed again. `id` and `state` name the run: the topic's own, or with `runs` one that
+    changed, in whichever process; they are null if that is not known, and with other topics. If the request has a
+    `Last-Event-ID`, a `reset` comes first, because hints in between are lost.
     """
     topics = [topic.strip() for topic in checked_query(request, StreamQuery).topics.split(",") if topic.strip()]
     client, actor = await client_of(request), identity_of(request).actor

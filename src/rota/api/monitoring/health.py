@@ -48,7 +48,12 @@ async def get_readiness(request: Request) -> Response:
     return answer({"status": "ready"})
 
 
-@operation(Role.VIEWER, query=None, media=CONTENT_TYPE, gives='rota_runs_total{status="succeeded"} 42\n')
+@operation(
+    Role.VIEWER,
+    query=None,
+    media=CONTENT_TYPE,
+    gives='rota_runs_total{job="crawl",queue="default",status="succeeded"} 42\n',
+)
 async def get_metrics(request: Request) -> Response:
     """Get this process's counters and the database's gauges, in Prometheus format."""
     client = await client_of(request)

@@ -1,1 +1,1 @@
-"""Building blocks of routes: roles, queries, bodies, responses, cursors."""
+"""Building blocks of routes: roles, queries, bodies, responses."""

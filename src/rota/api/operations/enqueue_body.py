@@ -10,10 +10,8 @@ import msgspec
 
 from rota.api.operations.request import shaped, shaped_all
 from rota.client.client import Order
-from rota.client.jobs.job_body import BackoffBody, UniqueBody
-from rota.core.jobs.retry import Exponential
+from rota.client.jobs.job_body import BackoffBody, UniqueBody, option_of
 from rota.core.jobs.unique import PartKey
-from rota.values.durations import parse_duration
 from rota.values.names import checked_name
 
 MOST_RUNS = 500
@@ -49,6 +47,8 @@ class RunBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     metadata: dict[str, Any] | None = None
     after: list[str | dict[str, str]] | None = None
     """Runs that must end first: ids, refs, or objects with `run`, `on` and `otherwise`."""
+    inputs: dict[str, str | list[Any]] | None = None
+    """Arguments that are results of other runs: `{"pages": run}`, or a list of runs. The run follows those."""
     ref: str | None = None
     only_workers: list[str] | None = None
     labels: list[str] | None = None
@@ -120,10 +120,7 @@ def _option(value: Any) -> Any:
     match value:
         case ScopeBody():
             return (value.kind, value.id)
-        case UniqueBody():
-            return msgspec.to_builtins(value)
-        case BackoffBody():
-            base, cap = (parse_duration(getattr(value, part), f"backoff.{part}") for part in ("base", "cap"))
-            return Exponential(base, value.factor, cap, value.jitter)
+        case UniqueBody() | BackoffBody():
+            return option_of(value)
         case _:
             return value

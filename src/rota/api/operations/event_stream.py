@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from rota.api.http.rejection import TooManyStreams
+from rota.api.http.rejection import ServerFull, TooManyStreams
 from rota.errors import Unavailable
 
 T = TypeVar("T")
@@ -20,6 +21,8 @@ MEDIA = "text/event-stream"
 
 
 MOST_STREAMS = 500
+"""Of one caller."""
+_MOST_FILES = 10_000
 
 
 _HEARTBEAT = 15.0
@@ -29,14 +32,16 @@ KEEP_ALIVE = b": keep-alive\n\n"
 
 
 class Streams:
-    """Count of open streams per caller, limited so that one who forgets to close them does not exhaust the server.
+    """Count of open streams per caller, limited so that one who forgets to close them does not exhaust the server; and
+    of all callers, which leaves half of the files that the process may open to everything else.
 
     `over` is set when the server stops and ends all streams, which would otherwise delay the shutdown.
     """
 
-    def __init__(self, most: int = MOST_STREAMS) -> None:
+    def __init__(self, most: int = MOST_STREAMS, in_all: int | None = None) -> None:
         self._open: Counter[str] = Counter()
         self._most = most
+        self._in_all = in_all or _half_of_the_files()
         self.over = asyncio.Event()
 
     @contextmanager
@@ -55,6 +60,13 @@ class Streams:
         """Raise `TooManyStreams` if the caller has too many open."""
         if self._open[actor] >= self._most:
             raise TooManyStreams(self._most)
+        if self._open.total() >= self._in_all:
+            raise ServerFull(self._in_all)
+
+
+def _half_of_the_files() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (_MOST_FILES if soft == resource.RLIM_INFINITY else min(soft, _MOST_FILES)) // 2
 
 
 async def with_keep_alive(source: AsyncIterator[T], over: asyncio.Event) -> AsyncIterator[T | None]:

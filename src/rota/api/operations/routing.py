@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route, Router, compile_path
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rota.api.auth.identity import identify
 from rota.api.operations.operation import Operation
@@ -62,12 +62,12 @@ class Declared(Route):
 class FastRouter(Router):
     """Router that looks up paths without parameters, and the beginnings of the others, in dictionaries.
 
-    Only routes with the same beginning are then matched one by one.
+    Only routes with the same beginning are then matched one by one. `missing` answers where no route is.
     """
 
-    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+    def __init__(self, routes: Iterable[BaseRoute], missing: ASGIApp | None = None) -> None:
         route_list = list(routes)
-        super().__init__(route_list, redirect_slashes=False)
+        super().__init__(route_list, redirect_slashes=False, default=missing)
         self._exact: dict[str, list[Declared]] = {}
         self._open: dict[str, list[tuple[re.Pattern[str], Declared]]] = {}
         for path, route in walk(route_list):

@@ -1,4 +1,4 @@
-"""`/api/v1/runs:bulk`, `/api/v1/schedules:bulk`: one command for all that match."""
+"""`/api/v1/runs:bulk`, `/api/v1/runs:purge`, `/api/v1/schedules:bulk`: one command for all that match."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rota.api.operations.routing import declared
 from rota.api.operations.run_filter import RunQuery, filter_of
 from rota.client.client import Client
 from rota.core.access.roles import Role
-from rota.core.runs.bulk import MOST_COUNTED, BulkResult, Counted, SoFar
+from rota.core.runs.bulk import MOST_COUNTED, BulkResult, Counted, Purged, SoFar
 from rota.errors import BulkMismatch, Invalid, RotaError
 
 _LINES = "application/x-ndjson"
@@ -82,6 +82,51 @@ async def bulk_runs(request: Request) -> Response:
                 return await client.retry_many(run_filter, **options)  # type: ignore[arg-type]
             case _:
                 assert_never(body.action)
+
+    if _LINES in request.headers.get("accept", ""):
+        return StreamingResponse(_progress_lines(act), media_type=_LINES)
+    return answer(await act(None))
+
+
+class RunsPurgeBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """Filter of runs that have ended. If more than `expected` match, nothing is deleted. An empty filter without
+    `older_than` needs `everything`. `dry_run` only counts."""
+
+    filter: RunQuery = msgspec.field(default_factory=RunQuery)
+    older_than: Annotated[str, msgspec.Meta(description="Only runs that ended longer ago")] | None = None
+    expected: Count | None = None
+    everything: bool = False
+    dry_run: bool = False
+
+
+@operation(
+    Role.ADMIN,
+    body=RunsPurgeBody,
+    answers=Purged,
+    takes={"filter": {"job": "crawl", "state": ["succeeded"]}, "older_than": "7d"},
+    gives={"matched": 1200, "done": 1199, "refused": [], "reusable_bytes": 4096000, "advice": "new rows use the space"},
+)
+async def purge_runs(request: Request) -> Response:
+    """Delete all runs that match a filter and have ended.
+
+    Runs that something still needs stay: they are counted, with the reason. With `Accept: application/x-ndjson`, the
+    response has a line of progress for each batch, and the result last.
+    """
+    body = shaped(await json_body(request), RunsPurgeBody)
+    client = await client_of(request)
+    run_filter = filter_of(request, body.filter)
+    actor = identity_of(request).actor
+
+    async def act(progress: SoFar | None) -> Purged:
+        return await client.purge(
+            run_filter,
+            older_than=body.older_than,
+            dry_run=body.dry_run,
+            actor=actor,
+            expected=body.expected,
+            everything=body.everything,
+            progress=progress,
+        )
 
     if _LINES in request.headers.get("accept", ""):
         return StreamingResponse(_progress_lines(act), media_type=_LINES)
@@ -167,5 +212,6 @@ async def _act_on(client: Client, name: str, body: SchedulesBulkBody, actor: str
 
 ROUTES = [
     declared("/runs:bulk", POST=bulk_runs),
+    declared("/runs:purge", POST=purge_runs),
     declared("/schedules:bulk", POST=bulk_schedules),
 ]

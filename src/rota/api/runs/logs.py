@@ -19,23 +19,23 @@ from rota.api.operations.request import client_of
 from rota.api.operations.response import answer, page
 from rota.api.operations.verb_operation import view_of_run
 from rota.client.client import Client
+from rota.client.runs.pages import TAIL, LineCursor
 from rota.core.access.roles import Role
 from rota.core.progress.notes import MOST_LINES, LogLine
 from rota.core.runs.run import Run
 from rota.verbs.examples import LOG_LINE
 
-LastLines = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LINES})]  # the verb checks it
+_BOUNDS = {"minimum": 1, "maximum": MOST_LINES}
+Lines = Annotated[int, Meta(extra_json_schema=_BOUNDS, description="Maximum number of items")]  # the verb checks them
 View = Callable[[Any], Any]
 
 
 class LogQuery(msgspec.Struct):
     """A page of lines, or a stream of them."""
 
-    after: Annotated[str | None, Meta(description="`cursor` of the last line seen")] = None
-    last: Annotated[
-        Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LINES})] | None,
-        Meta(description="Only so many lines, from the end"),
-    ] = None
+    limit: Lines = 1_000
+    cursor: LineCursor = None
+    tail: Annotated[Lines | None, Meta(description=TAIL)] = None
     follow: Annotated[bool, Meta(description="Stream new lines until the run is final")] = False
 
 
@@ -46,51 +46,59 @@ class LogPage(msgspec.Struct):
     next_cursor: str | None
 
 
-@operation(Role.VIEWER, query=LogQuery, answers=LogPage, gives={"items": [LOG_LINE], "next_cursor": "1:1:0"})
+@operation(Role.VIEWER, query=LogQuery, answers=LogPage, gives={"items": [LOG_LINE], "next_cursor": "1.17"})
 async def list_logs(request: Request) -> Response:
     """List log lines of a run, oldest first.
 
     With `follow=1`, stream them as server-sent events: a `line` each, and `end` with the run's state when it is final.
-    An event's `id` is a cursor, so a browser that reconnects continues after it.
+    An event's `id` is the line's `cursor`, so a browser that reconnects continues after it.
     """
     query = checked_query(request, LogQuery)
     client, run_id = await client_of(request), request.path_params["id"]
     view = await view_of_run(request, client)
     if query.follow:
-        return await _followed(request, client, view, request.headers.get("last-event-id") or query.after)
-    lines = await client.logs(run_id, after=query.after, last=query.last)
-    return answer(page([view(line) for line in lines], lines[-1].cursor if lines else query.after))
+        return await _followed(request, client, view, query)
+    lines = await client.logs(run_id, limit=query.limit, cursor=query.cursor, tail=query.tail)
+    # A short page is the last one for now: who follows continues after the cursor of the last line.
+    return answer(page([view(line) for line in lines], lines[-1].cursor if len(lines) == query.limit else None))
 
 
-async def _followed(request: Request, client: Client, view: View, after: str | None) -> Response:
+async def _followed(request: Request, client: Client, view: View, query: LogQuery) -> Response:
     run = await client.get(request.path_params["id"], steps=False)
-    await client.logs(run.id, after=after)  # a wrong cursor must be refused before the response begins
+    seen = request.headers.get("last-event-id")
+    cursor, tail = (seen, None) if seen else (query.cursor, query.tail)
+    # A wrong cursor must be refused before the response begins.
+    first = await client.logs(run.id, limit=query.limit, cursor=cursor, tail=tail)
     actor = identity_of(request).actor
     streams: Streams = request.app.state.streams
     streams.require_room(actor)
 
     async def events() -> AsyncIterator[bytes]:
         with streams.counted(actor):
-            async for part in _lines(client, run.id, after, view, streams.over):
+            async for part in _lines(client, run.id, first, cursor, view, streams.over):
                 yield part
 
     return StreamingResponse(events(), media_type=MEDIA, headers={"x-accel-buffering": "no"})
 
 
 async def _lines(
-    client: Client, run_id: str, after: str | None, view: View, over: asyncio.Event
+    client: Client, run_id: str, lines: Sequence[LogLine], cursor: str | None, view: View, over: asyncio.Event
 ) -> AsyncIterator[bytes]:
-    """Yield lines as they come. The state is read before the lines: when it is final, all lines are there."""
+    """Yield these lines, and others as they come. The state is read before the lines: when it is final, all lines are
+    there."""
+    for line in lines:
+        cursor = line.cursor
+        yield event_of("line", view(line), cursor)
     async for run in with_keep_alive(client.follow(run_id), over):
         if run is None:
             yield KEEP_ALIVE
             continue
-        while lines := await client.logs(run_id, after=after):
-            after = lines[-1].cursor
+        while lines := await client.logs(run_id, cursor=cursor):
             for line in lines:
-                yield event_of("line", view(line), line.cursor)
+                cursor = line.cursor
+                yield event_of("line", view(line), cursor)
         if run.state.is_final:
-            yield event_of("end", _ended(run), after or "0")
+            yield event_of("end", _ended(run), cursor or "0.0")
             return
 
 

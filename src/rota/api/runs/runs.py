@@ -8,6 +8,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rota.api.auth.enqueue_rate import EnqueueRate
+from rota.api.auth.identity import identity_of
 from rota.api.auth.redaction import all_shown, created
 from rota.api.http.problems import problem
 from rota.api.operations.enqueue_body import EnqueueBody, order_of, orders_of
@@ -52,9 +54,11 @@ async def enqueue_run(request: Request) -> Response:
     body = await json_body(request)
     client = await client_of(request)
     try:
-        if isinstance(body, dict) and "runs" in body:
-            return await _enqueue_many(request, client, orders_of(body, key))
-        return await _enqueue_one(request, client, order_of(body, "$", key))
+        many = isinstance(body, dict) and "runs" in body
+        orders = orders_of(body, key) if many else [order_of(body, "$", key)]
+        rate: EnqueueRate = request.app.state.enqueue_rate
+        rate.take(identity_of(request), len(orders))
+        return await (_enqueue_many(request, client, orders) if many else _enqueue_one(request, client, orders[0]))
     except KeyReused:
         raise KeyReused(key or "") from None
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.connect import require_database, require_existing
+from rota.cli.connect import actor, require_database, require_existing
 from rota.cli.options import examples, shared
 from rota.cli.terminal.output import emit, on_terminal, print_json
 from rota.config import load_config
@@ -81,7 +81,7 @@ async def _promote(
 
     here, there = open_database(source), open_database(target, deadline=max(_DEADLINE, load_config().deadline))
     try:
-        promotion = Promotion(here, there, place_of(target), tell)
+        promotion = Promotion(here, there, place_of(target), tell, actor=actor())
         return await promotion.look() if dry_run else await promotion.promote(wait)
     finally:
         await there.close()

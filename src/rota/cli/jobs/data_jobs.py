@@ -1,4 +1,4 @@
-"""`rota job create|update|delete`: data jobs."""
+"""`rota job create|update|delete|restore`: data jobs."""
 
 from __future__ import annotations
 
@@ -247,4 +247,6 @@ delete = verb_command(
     consent=Consent(_nothing, _question),
 )
 
-COMMANDS = (create, update, delete)
+restore = verb_command("data_jobs", DataJobsClient.restore, sentence("job {name} is restored"), "rota job restore ping")
+
+COMMANDS = (create, update, delete, restore)

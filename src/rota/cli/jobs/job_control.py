@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from rota.cli.connect import actor, ask
-from rota.cli.options import examples, idempotency_option, shared
+from rota.cli.jobs.live_limits import JOB_LIMIT
 from rota.cli.terminal.format import Cell, Columns, instant_cell, job_state_cell, text_cell
 from rota.cli.terminal.output import emit, on_terminal
 from rota.cli.terminal.run_format import print_new_run
@@ -19,9 +18,9 @@ from rota.cli.verbs.verb_command import Consent, verb_command
 from rota.cli.verbs.verb_options import Word
 from rota.client.client import Client
 from rota.client.jobs.jobs import JobVerbs
+from rota.client.runs.runs import RunVerbs
 from rota.core.jobs.status import RESUME_MODES, JobStatus
 from rota.core.monitoring.statistics import JobStats
-from rota.core.runs.run import Run
 from rota.values.durations import span
 
 _PAGE = 500
@@ -40,34 +39,22 @@ async def _affected(client: Client, arguments: Mapping[str, Any]) -> tuple[JobSt
 def _question(affected: tuple[JobStatus, int], arguments: Mapping[str, Any]) -> str:
     status, schedules = affected
     live = f"{status.running} running, {status.waiting} waiting"
-    return f"disable {_many(schedules, 'schedule')} of {arguments['name']} and cancel its runs ({live})?"
+    return f"cancel {arguments['name']} with {_many(schedules, 'schedule')} and its runs ({live}) until it is resumed?"
 
 
 def _cancelled(reply: Reply) -> None:
     _, schedules = reply.before
     if on_terminal():
-        emit(f"cancelled {_many(reply.value.cancelled, 'run')}, disabled {_many(schedules, 'schedule')}")
+        resting = f"; {_many(schedules, 'schedule')} may not run until the job is resumed" if schedules else ""
+        emit(f"cancelled {_many(reply.value.cancelled, 'run')}{resting}")
         return
     emit(str(reply.value.cancelled))
     if schedules:
-        click.echo(f"note: disabled {_many(schedules, 'schedule')}", err=True)
+        click.echo(f"note: {_many(schedules, 'schedule')} may not run until the job is resumed", err=True)
 
 
 def _many(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
-@click.command(epilog=examples("rota job retry crawl"))
-@click.argument("name")
-@idempotency_option
-@shared
-def retry(name: str, idempotency_key: str | None, database: str | None, as_json: bool) -> None:
-    """Retry a job's newest run, if it did not succeed."""
-
-    async def command(client: Client) -> Run:
-        return await client.retry_job(name, actor=actor(), idempotency_key=idempotency_key)
-
-    print_new_run(ask(database, command), as_json=as_json)
 
 
 def _stats_facts(stats: JobStats, now: datetime) -> list[tuple[str, Cell]]:
@@ -78,6 +65,7 @@ def _stats_facts(stats: JobStats, now: datetime) -> list[tuple[str, Cell]]:
         *((name, text_cell(getattr(stats, name))) for name in counts),
         ("success_rate", Cell("") if rate is None else Cell(f"{rate:.4f}", f"{rate:.1%}")),
         ("average_duration_ms", _duration_cell(stats.average_duration_ms)),
+        ("p50_duration_ms", _duration_cell(stats.p50_duration_ms)),
         ("p95_duration_ms", _duration_cell(stats.p95_duration_ms)),
         ("first_at", instant_cell(stats.first_at, now)),
         ("last_execution_at", instant_cell(stats.last_execution_at, now)),
@@ -110,7 +98,13 @@ COMMANDS = (
         name="cancel",
         consent=Consent(_affected, _question),
     ),
-    retry,
+    _command(
+        RunVerbs.retry_job,
+        lambda reply: print_new_run(reply.value, as_json=False),
+        "rota job retry crawl",
+        name="retry",
+    ),
+    JOB_LIMIT,
     _command(
         JobVerbs.job_stats, facts(_stats_facts), "rota job stats crawl", "rota job stats crawl --json", name="stats"
     ),

@@ -8,6 +8,7 @@ from functools import partial
 import click
 
 from rota.cli.jobs import bulk_jobs, data_jobs, job_control
+from rota.cli.jobs.live_limits import limit_cell
 from rota.cli.options import Group, examples
 from rota.cli.terminal.expectation_format import expected_facts
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
@@ -17,6 +18,7 @@ from rota.cli.verbs.verb_command import verb_command
 from rota.client.jobs.jobs import JobVerbs
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.status import JobStatus, JobView
+from rota.core.limits.live import LiveLimit
 from rota.values.durations import format_duration
 from rota.values.sizes import format_size
 
@@ -59,6 +61,19 @@ def _status_facts(status: JobStatus, now: datetime) -> list[tuple[str, Cell]]:
         ("paused_at", instant_cell(status.paused_at, now)),
         ("paused_by", text_cell(status.paused_by)),
         ("pause_reason", text_cell(status.pause_reason)),
+        *_limit_facts(status.live_limit, now),
+    ]
+
+
+def _limit_facts(limit: LiveLimit | None, now: datetime) -> list[tuple[str, Cell]]:
+    if limit is None:
+        return [("live_limit", Cell(""))]
+    return [
+        ("live_limit", limit_cell(limit)),
+        ("limited_since", instant_cell(limit.since, now)),
+        ("limited_by", text_cell(limit.by)),
+        ("limit_reason", text_cell(limit.reason)),
+        ("limited_until", instant_cell(limit.until, now)),
     ]
 
 

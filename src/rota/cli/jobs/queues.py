@@ -1,4 +1,4 @@
-"""`rota queue`: list, pause and resume queues."""
+"""`rota queue`: list, pause, resume and limit queues."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import partial
 
 import click
 
+from rota.cli.jobs.live_limits import QUEUE_LIMIT, limit_cell
 from rota.cli.options import Group, examples
 from rota.cli.terminal.format import Cell, Columns, text_cell
 from rota.cli.verbs.looks import Reply, sentence, table
@@ -14,18 +15,19 @@ from rota.cli.verbs.verb_command import verb_command
 from rota.client.jobs.jobs import JobVerbs
 from rota.core.jobs.queues import Queue
 
-_COLUMNS = Columns(("queue", "running", "queued", "scheduled", "paused", "reason"), cut=("queue", "reason"))
+_COLUMNS = Columns(("queue", "running", "queued", "scheduled", "paused", "reason", "limit"), cut=("queue", "reason"))
 
 
-@click.group(cls=Group, epilog=examples("rota queue list", "rota queue pause mail"))
+@click.group(cls=Group, epilog=examples("rota queue list", "rota queue pause mail", "rota queue limit mail 5/s"))
 def queue() -> None:
-    """List, pause and resume queues."""
+    """List, pause, resume and limit queues."""
 
 
 def _row(queue: Queue, _: datetime) -> list[Cell]:
     counts = (queue.queue, queue.running, queue.queued, queue.scheduled)
     paused = Cell("no", "no") if queue.paused is None else Cell("yes", "yes", "yellow")
-    return [*map(text_cell, counts), paused, text_cell(queue.paused.reason if queue.paused else None)]
+    reason = text_cell(queue.paused.reason if queue.paused else None)
+    return [*map(text_cell, counts), paused, reason, limit_cell(queue.live_limit)]
 
 
 def _resumed(reply: Reply) -> None:
@@ -43,5 +45,6 @@ for command in (
         name="pause",
     ),
     _command(JobVerbs.resume_queue, _resumed, "rota queue resume mail", name="resume"),
+    QUEUE_LIMIT,
 ):
     queue.add_command(command)

@@ -14,7 +14,7 @@ from rota.cli.terminal.format import one_field, visible
 from rota.cli.terminal.output import emit, on_terminal, print_json
 from rota.client.client import Client
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.schedules.preview import zone_of
+from rota.core.schedules.plan_times import zone_of
 from rota.errors import Invalid, NotFound, UnknownRun, UnknownSchedule
 
 _HOUR = re.compile(r"([01]?[0-9]|2[0-3]):[0-5][0-9]")

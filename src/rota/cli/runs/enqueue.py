@@ -52,6 +52,13 @@ _METADATA = """use single quotes: --metadata '{"from": "me"}'"""
     type=click.Choice([mode.value for mode in Otherwise]),
     help="What to do if one of them does not succeed.  [default: skip]",
 )
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="ARGUMENT=ID",
+    help="Follow this run, and take its result as the argument; of ID,ID the list of theirs. Repeatable.",
+)
 @click.option("--idempotency-key", metavar="KEY", help="A request with the same key within 24h creates no second run.")
 @click.option("--wait", "waiting", is_flag=True, help="Wait for its end; exit code as of `rota run wait`.")
 @wait_timeout_option
@@ -98,6 +105,7 @@ def run_options(*, unique: bool, unique_by: tuple[str, ...], metadata: str | Non
     if unique or unique_by:
         options["unique"] = list(unique_by) or True
     options["after"] = _after(options["after"], options.pop("after_any_end"), options.pop("otherwise"))
+    options["inputs"] = _inputs(options["inputs"])
     if metadata is not None:
         options["metadata"] = _metadata(metadata)
     return {name: value for name, value in options.items() if value is not None and value != ()}
@@ -110,6 +118,18 @@ def _after(ids: tuple[str, ...], any_end: bool, otherwise: str | None) -> list[d
         raise Invalid("give --after-any-end or --otherwise, not both")
     how = {"on": "end"} if any_end else {"otherwise": otherwise or "skip"}
     return [{"run": id.strip(), **how} for part in ids for id in part.split(",")] or None
+
+
+def _inputs(texts: tuple[str, ...]) -> dict[str, str | list[str]] | None:
+    inputs: dict[str, str | list[str]] = {}
+    for text in texts:
+        argument, _, ids = text.partition("=")
+        if not argument or not ids:
+            raise Invalid(f"--input {text!r} is not ARGUMENT=ID", hint="--input pages=71e1f057")
+        if argument in inputs:
+            raise Invalid(f"--input gives {argument!r} twice", hint=f"a list of results: --input {argument}=ID,ID")
+        inputs[argument] = [id.strip() for id in ids.split(",")] if "," in ids else ids
+    return inputs or None
 
 
 def _metadata(text: str) -> dict[str, Any]:

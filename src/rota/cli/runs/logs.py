@@ -31,6 +31,8 @@ class LogOptions(msgspec.Struct, frozen=True):
     level: str
     tail: int | None
     follow: bool
+    limit: int | None = None
+    cursor: str | None = None
 
     def has(self, line: LogLine) -> bool:
         is_loud = _LEVELS.index(line.level) >= _LEVELS.index(self.level)
@@ -48,6 +50,8 @@ class LogOptions(msgspec.Struct, frozen=True):
 @click.argument("id")
 @click.option("-f", "--follow", is_flag=True, help="Continue until the run has ended.")
 @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Only lines of this attempt.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Maximum number of lines.")
+@click.option("--cursor", metavar="CURSOR", help="Only lines after the one with this cursor.")
 @click.option("-n", "--tail", type=click.IntRange(min=1), metavar="N", help="Only the last N lines, and later ones.")
 @click.option(
     "--level",
@@ -77,6 +81,10 @@ async def _print_lines(client: Client, id: str, options: LogOptions, line_of: Ca
         count += 1
         if not emit(line_of(line)):
             break
+        if count == options.limit:
+            if on_terminal():
+                click.echo(f"more: --cursor {line.cursor}", err=True)
+            break
     return count
 
 
@@ -84,12 +92,12 @@ async def _lines(client: Client, id: str, options: LogOptions) -> AsyncIterator[
     patience = Patience()
     last: deque[LogLine] = deque(maxlen=options.tail)
     run = await patience.ask(lambda: client.get(id))
-    run_id, cursor = run.id, None
+    run_id, cursor = run.id, options.cursor
     is_first = True
     while True:
         # An attempt's lines are written before its end: if the run was final before this page, it is the last one.
         is_last = run.state.is_final or not options.follow
-        while page := await patience.ask(lambda after=cursor: client.logs(run_id, after=after)):  # type: ignore[misc]
+        while page := await patience.ask(lambda after=cursor: client.logs(run_id, cursor=after)):  # type: ignore[misc]
             cursor = page[-1].cursor
             lines = [line for line in page if options.has(line)]
             if is_first and options.tail is not None:

@@ -1,4 +1,4 @@
-"""`rota run count|cancel|retry|restrict`: one run by its id, or all that match filters."""
+"""`rota run count|cancel|retry|restrict`, `rota purge`: one run by its id, or all that match filters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from rota.cli.terminal.run_format import print_new_run, print_run
 from rota.cli.terminal.wait import ProgressLine, finish, wait_for_run, wait_timeout_option
 from rota.cli.verbs.looks import Reply
 from rota.cli.verbs.verb_command import carries_out, verb_command
-from rota.cli.verbs.verb_options import Form
+from rota.cli.verbs.verb_options import Form, json_in
 from rota.client.client import Client
 from rota.client.runs.runs import RunVerbs
-from rota.core.runs.bulk import BulkResult, Counted, to_cancel, to_retry
+from rota.core.runs.bulk import BulkResult, Counted, Purged, to_cancel, to_retry
 from rota.core.runs.run import Run, RunFilter
 from rota.errors import Conflict, Invalid
+from rota.values.sizes import format_size
 
 Act = Callable[..., Awaitable[BulkResult]]
 
@@ -63,11 +64,12 @@ def cancel(id: str | None, database: str | None, as_json: bool, reason: str | No
     return many.done(act, yes=yes, as_json=as_json)
 
 
-@carries_out(RunVerbs.retry)
+@carries_out(RunVerbs.retry, payload="new_payload")
 @click.command(
     epilog=examples(
         "rota run retry b3e52e11 --wait",
         "rota run retry b3e52e11 --from-step parse",
+        """rota run retry b3e52e11 --new-payload '{"url": "https://example.com"}'""",
         "rota run retry --job crawl --error 'ConnectionError'",
         "rota run retry --state failed --created-after 2026-01-31T08:00:00Z --yes --json",
     )
@@ -78,6 +80,12 @@ def cancel(id: str | None, database: str | None, as_json: bool, reason: str | No
 @click.option("--keep-steps", is_flag=True, help="Do not repeat steps that are done.")
 @click.option(
     "--from-step", metavar="STEP", help="Repeat this step and later ones; keep the earlier ones that are done."
+)
+@click.option(
+    "--new-payload",
+    type=json_in,
+    metavar="JSON",
+    help="Payload of the new run, instead of the old one's. Secrets that are masked in it stay as they were.",
 )
 @idempotency_option
 @click.option("--wait", "waiting", is_flag=True, help="Wait for the new run's end.")
@@ -94,7 +102,7 @@ def retry(
     have not been retried yet: so the command can be repeated after an interruption.
     """
     waiting = waiting or wait_timeout is not None
-    how = {name: options.pop(name) for name in ("keep_steps", "from_step", "idempotency_key")}
+    how = {name: options.pop(name) for name in ("keep_steps", "from_step", "new_payload", "idempotency_key")}
     if how["keep_steps"] and how["from_step"]:
         raise click.UsageError("--keep-steps or --from-step, not both")
     yes, everything, run_filter = _selection(id, options)
@@ -104,8 +112,8 @@ def retry(
             return finish(again, as_json=as_json)
         print_new_run(again, as_json=as_json)
         return 0
-    if waiting or any(how.values()):
-        words = "--wait, --keep-steps, --from-step and --idempotency-key are for one run only"
+    if waiting or any(value not in (None, False) for value in how.values()):
+        words = "--wait, --keep-steps, --from-step, --new-payload and --idempotency-key are for one run only"
         raise Invalid(words, hint="give its id")
     many = _BulkCommand("retry", "retried", database, to_retry(run_filter, everything=everything))
 
@@ -115,8 +123,79 @@ def retry(
     return many.done(act, yes=yes, as_json=as_json)
 
 
-async def _retry_one(client: Client, id: str, waiting: bool, wait_timeout: str | None, **how: Any) -> Run:
-    run = await client.retry(id, actor=actor(), **how)
+@carries_out(RunVerbs.purge)
+@click.command(
+    epilog=examples(
+        "rota purge --state succeeded --older-than 7d",
+        "rota purge --job crawl --queue slow --scope tenant/42 --dry-run",
+        "rota purge --older-than 30d --yes --json",
+    )
+)
+@filters
+@_everything
+@click.option("--older-than", metavar="DURATION", help="Only runs that ended longer ago: 7d, 12h.")
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@yes_option
+@shared
+def purge(
+    database: str | None,
+    as_json: bool,
+    older_than: str | None,
+    dry_run: bool,
+    yes: bool,
+    everything: bool,
+    **options: Any,
+) -> int:
+    """Delete runs that have ended and match filters, now, whatever their job's retention says.
+
+    It counts them first, and asks. Runs that are still needed stay: those that live runs depend on, that keys lead to,
+    that schedules continue from, and the newest success of each job. Statistics and ledgers keep what counts. It can be
+    repeated after an interruption.
+    """
+    run_filter = filter_of(options)
+    if run_filter == RunFilter() and older_than is None and not everything:
+        raise Invalid("which runs?", hint="give --older-than 7d, a filter such as --job NAME, or --all")
+
+    def purged(client: Client, **how: Any) -> Awaitable[Purged]:
+        return client.purge(run_filter, older_than=older_than, everything=everything, actor=actor(), **how)
+
+    expected = None
+    if dry_run or not yes:
+        counted = ask(database, lambda client: purged(client, dry_run=True))
+        if dry_run:
+            _tell_purged(counted, "would be deleted", as_json=as_json)
+            return 0
+        expected = counted.matched
+        if counted.done:
+            kept = counted.matched - counted.done
+            others = f" ({_grouped(kept)} more are still needed, and stay)" if kept else ""
+            require_consent(f"delete {_grouped(counted.done)} runs{others}?", command="rota purge …")
+    with ProgressLine() as line:
+
+        def show(result: BulkResult) -> None:
+            line.show(f"deleted {_grouped(result.handled)} of {_grouped(result.matched)}")
+
+        result = ask(database, lambda client: purged(client, expected=expected, progress=show))
+    _tell_purged(result, "deleted", as_json=as_json)
+    return 0
+
+
+def _tell_purged(result: Purged, participle: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+        return
+    runs = "run" if result.done == 1 else "runs"
+    emit(f"{_grouped(result.done)} {runs} {participle}" if on_terminal() else str(result.done))
+    for refused in result.refused:
+        click.echo(f"note: {_grouped(refused.count)} {refused.message}", err=True)
+    free = "" if result.reusable_bytes is None else f"{format_size(result.reusable_bytes)} of the file are free: "
+    click.echo(f"note: {free}{result.advice}", err=True)
+
+
+async def _retry_one(
+    client: Client, id: str, waiting: bool, wait_timeout: str | None, *, new_payload: Any, **how: Any
+) -> Run:
+    run = await client.retry(id, payload=new_payload, actor=actor(), **how)
     return await wait_for_run(client, run.id, wait_timeout) if waiting else run
 
 

@@ -25,10 +25,12 @@ from rota.cli.terminal.progress import (
 )
 from rota.cli.terminal.run_format import (
     ATTEMPT_COLUMNS,
+    MEMBER_COLUMNS,
     RELATED_COLUMNS,
     REPLICA_COLUMNS,
     RUN_COLUMNS,
     attempt_row,
+    member_row,
     related_row,
     replica_row,
     run_facts,
@@ -39,6 +41,7 @@ from rota.cli.verbs.looks import Reply, table
 from rota.cli.verbs.verb_command import verb_command
 from rota.client.client import Client
 from rota.client.runs.runs import RunVerbs
+from rota.core.ledger.family import Family, Kinship
 from rota.core.runs.run import Run, RunFilter
 from rota.core.runs.search import RunPage
 from rota.core.workers.replicas import Replica
@@ -91,6 +94,17 @@ def _show(reply: Reply) -> None:
         print_rows(REPLICA_COLUMNS, [replica_row(replica, reply.now) for replica in replicas], none="")
 
 
+def _family(reply: Reply) -> None:
+    family: Family = reply.value
+    before: dict[str, list[str]] = {}
+    for link in family.links:
+        before.setdefault(link.to_id, []).append(f"{_LINKS[Kinship(link.kind)]} {link.from_id}")
+    print_rows(MEMBER_COLUMNS, [member_row(run, before.get(run.id, [])) for run in family.items], none="")
+    if family.truncated:
+        click.echo("more runs are linked with these: --limit", err=True)
+
+
+_LINKS = {Kinship.DEPENDENCY: "after", Kinship.REPLICA: "replica of", Kinship.RETRY: "retry of"}
 _command = partial(verb_command, "")
 _related = table(RELATED_COLUMNS, related_row, "none")
 _OF_ID = "ID is a run's id, or a unique beginning or end of it."
@@ -134,6 +148,12 @@ for command in (
     ),
     _command(RunVerbs.parents, _related, "rota run parents b3e52e11", "rota run parents b3e52e11 --json"),
     _command(RunVerbs.children, _related, "rota run children b3e52e11", "rota run children b3e52e11 --json"),
+    _command(
+        RunVerbs.family,
+        _family,
+        "rota run family b3e52e11",
+        "rota run family b3e52e11 --limit 20 --json",
+    ),
     _command(
         RunVerbs.replicas,
         table(REPLICA_COLUMNS, replica_row, "this run has no replicas"),

@@ -14,7 +14,7 @@ from rota.core.calendar.describe import describe
 from rota.core.calendar.rules import Rule, check
 from rota.core.calendar.triggers import FOLDS, GAPS
 from rota.core.calendar.triggers import cron as cron_trigger
-from rota.core.schedules.preview import Fire, upcoming
+from rota.core.schedules.plan_times import Fire, upcoming
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import Invalid
 from rota.values.instants import micros_at

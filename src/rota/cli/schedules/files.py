@@ -39,9 +39,12 @@ def plan(file: str, owner: str | None, exit_code: bool, database: str | None, as
     """
     content = read_schedules(file)
     owned_by = owner or owner_of(content, file)
-    differences = ask(
-        database, lambda client: client.schedules.apply_documents(content.documents, owned_by, dry_run=True)
-    )
+    differences = _planned(content.documents, owned_by, database)
+    problems = [problem for difference in differences for problem in difference.problems]
+    for problem in problems[1:]:
+        click.echo(f"error: {problem.detail}", err=True)
+    if problems:
+        raise Invalid(problems[0].detail, hint=problems[0].hint)
     print_differences(differences, owned_by, as_json=as_json, applied=False)
     return _WOULD_CHANGE if exit_code and any(difference.kind != UNCHANGED for difference in differences) else 0
 
@@ -70,12 +73,19 @@ def apply(file: str, owner: str | None, yes: bool, database: str | None, as_json
     apply_file(content.documents, owned_by, database, as_json=as_json)
 
 
+def _planned(documents: Sequence[dict[str, object]], owner: str, database: str | None) -> Sequence[Difference]:
+    """Ask what documents would change, without a simulation."""
+    report = ask(
+        database, lambda client: client.schedules.simulate(documents=documents, owner=owner, span="0s", limit=1)
+    )
+    return report.schedules
+
+
 def require_deletions(
     documents: Sequence[dict[str, object]], owner: str, database: str | None, *, command: str
 ) -> None:
     """Ask before deletions: the default owner is the file's name, and another file may have the same name."""
-    differences = ask(database, lambda client: client.schedules.apply_documents(documents, owner, dry_run=True))
-    deleted = [difference.name for difference in differences if difference.kind == DELETE]
+    deleted = [each.name for each in _planned(documents, owner, database) if each.kind == DELETE]
     if deleted:
         named = ", ".join(deleted[:_NAMED]) + (f" and {len(deleted) - _NAMED} more" if len(deleted) > _NAMED else "")
         otherwise = 'with `owner = "…"` in the file, or --owner, this question is not asked'

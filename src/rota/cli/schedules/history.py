@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import click
@@ -19,15 +20,18 @@ from rota.cli.verbs.looks import Reply
 from rota.cli.verbs.verb_command import carries_out, verb_command
 from rota.cli.verbs.verb_options import Word
 from rota.client.client import Client
+from rota.client.schedules.forms import OCCURRENCE_PAGE, AfterPlace
+from rota.client.schedules.history import MOST_OCCURRENCES, Occurrences
 from rota.client.schedules.schedules import SchedulesClient
 from rota.core.ledger.backfill import RAN, Backfill
-from rota.core.ledger.occurrences import Occurrence
+from rota.core.ledger.occurrences import Occurrence, OccurrencePage, PagePosition
 from rota.core.schedules.schedule import Schedule
 from rota.core.states import RunState
 from rota.errors import UnknownRun
 from rota.values.scope import scope_text
+from rota.verbs.bounds import Bound, check
+from rota.verbs.wire import decode
 
-LONGEST_PAGE = 10_000
 _DAY, _SHORTEST, _NEXT = timedelta(days=1), timedelta(seconds=1), timedelta(microseconds=1)
 
 
@@ -41,23 +45,19 @@ class RecentOccurrences(msgspec.Struct, frozen=True):
 async def recent_occurrences(
     client: Client, name: str, from_at: datetime | None, to_at: datetime | None, limit: int
 ) -> RecentOccurrences:
+    """Return the newest occurrences, and what else belongs to the plan time of the oldest one."""
+    check(limit, Bound("limit", "limit", Occurrences, None, None))
     end = to_at or await client.time()
-    occurrences = await _OccurrenceReader(client, name, limit).newest(from_at or end - _DAY, end, limit + 1)
-    newest = await _with_whole_instant(client, name, occurrences[-limit:])
+    reader = _OccurrenceReader(client, name, limit)
+    newest, halved = await reader.newest(from_at or end - _DAY, end)
+    first = max(len(newest) - limit, 0)
+    items = [occurrence for occurrence in newest if _began(occurrence) >= _began(newest[first])]
+    if halved:  # where the time was halved, a range of plan times was cut in two
+        items = await reader.all(_began(items[0]), end)
     return RecentOccurrences(
-        [await _with_fate_of_its_run(client, occurrence, occurrences) for occurrence in newest],
-        len(occurrences) > limit,
+        [await _with_fate_of_its_run(client, occurrence, newest) for occurrence in items],
+        halved or len(items) < len(newest),
     )
-
-
-async def _with_whole_instant(client: Client, name: str, newest: list[Occurrence]) -> list[Occurrence]:
-    """Add what is missing of the oldest plan time: of many scopes, all or none are listed."""
-    at = newest[0].plan_time if newest and newest[0].scope is not None else None
-    if at is None:
-        return newest
-    whole = await client.schedules.occurrences(name, at, at, limit=LONGEST_PAGE)
-    same = [occurrence for occurrence in whole if occurrence.plan_time == at]
-    return [*same, *(occurrence for occurrence in newest if occurrence.plan_time != at)]
 
 
 class _OccurrenceReader(msgspec.Struct, frozen=True):
@@ -65,21 +65,36 @@ class _OccurrenceReader(msgspec.Struct, frozen=True):
     name: str
     limit: int
 
-    async def newest(self, from_at: datetime, to_at: datetime, count: int) -> list[Occurrence]:
-        """Return the newest occurrences. A time with more than a page is halved, and its later half read first."""
-        page = min(self.limit * 2 + 1, LONGEST_PAGE)
-        occurrences = list(await self.client.schedules.occurrences(self.name, from_at, to_at, limit=page))
-        if len(occurrences) < page or to_at - from_at <= _SHORTEST:
-            return occurrences[-count:]
+    async def newest(self, from_at: datetime, to_at: datetime) -> tuple[list[Occurrence], bool]:
+        """Return the newest occurrences, `limit` or more, and whether the time was halved for them: one with more than
+        a page is, and its later half read first."""
+        size = min(self.limit * 2 + 1, MOST_OCCURRENCES)
+        page = await self.client.schedules.occurrence_page(self.name, from_at, to_at, limit=size)
+        if page.next is None:
+            return [*page.occurrences], False
+        if to_at - from_at <= _SHORTEST:
+            return await self.all(from_at, to_at), True
         middle = from_at + (to_at - from_at) / 2
-        late = await self.newest(middle, to_at, count)
-        if len(late) >= count:
-            return late
-        early = await self.newest(from_at, middle - _NEXT, count)
+        late, _ = await self.newest(middle, to_at)
+        if len(late) >= self.limit:
+            return late, True
+        early, _ = await self.newest(from_at, middle - _NEXT)
         whole = [
             occurrence for occurrence in early if occurrence not in late
         ] + late  # a range that spans both halves is in both
-        return sorted(whole, key=_began)[-count:]
+        return sorted(whole, key=_began), True
+
+    async def all(self, from_at: datetime, to_at: datetime) -> list[Occurrence]:
+        """Return all occurrences in that time."""
+        found: list[Occurrence] = []
+        place: PagePosition | None = None
+        ask = partial(self.client.schedules.occurrence_page, self.name, from_at, to_at, limit=MOST_OCCURRENCES)
+        while True:
+            page = await ask(after=place)
+            found += page.occurrences
+            place = page.next
+            if place is None:
+                return found
 
 
 def _began(occurrence: Occurrence) -> datetime:
@@ -112,9 +127,11 @@ _COLUMNS = Columns(
     cut=("scope", "reason"),
     spare=("scope", "run", "reason"),
 )
+_COUNT = _COLUMNS.titles.index("count")
 _STYLES = {"ran": "green", "missed": "red", "skipped": "yellow", "paused": "yellow", "pending": "blue"}
 
 
+@carries_out(SchedulesClient.occurrence_page)
 @click.command(
     epilog=examples(
         "rota schedule occurrences news",
@@ -128,44 +145,87 @@ _STYLES = {"ran": "green", "missed": "red", "skipped": "yellow", "paused": "yell
 @click.option("--to", "to_at", type=instant_of, metavar="TIME", help="Last plan time.  [default: now]")
 @click.option(
     "--limit",
-    type=click.IntRange(1, LONGEST_PAGE),
+    type=int,
     default=100,
     show_default=True,
     metavar="N",
-    help="Only the newest N.",
+    help="Only the newest N; with --json or --cursor, a page of N.",
 )
+@click.option("--cursor", metavar="CURSOR", help="Continue after the page that ended with this cursor.")
+@click.option("--each", is_flag=True, help="Also list each scope whose run succeeded or is in progress.")
 @shared
 def occurrences(
-    name: str, from_at: datetime | None, to_at: datetime | None, limit: int, database: str | None, as_json: bool
+    name: str,
+    from_at: datetime | None,
+    to_at: datetime | None,
+    limit: int,
+    cursor: str | None,
+    each: bool,
+    database: str | None,
+    as_json: bool,
 ) -> None:
     """List plan times and what became of each.
 
     That is ran, skipped, coalesced, missed, paused, pruned or pending. The newest --limit are listed, oldest first,
-    and all scopes of the oldest plan time.
+    and all scopes of the oldest plan time. A plan time of several scopes is one line ("37 succeeded, 2 failed, 1
+    cancelled"), and then those that did not succeed. With --json or --cursor, a page is listed: the oldest first, and
+    the next ones by its cursor.
     """
+    after = decode(cursor, AfterPlace, "cursor")
 
-    async def question(client: Client) -> tuple[Schedule, RecentOccurrences]:
-        return await client.schedules.get(name), await recent_occurrences(client, name, from_at, to_at, limit)
+    async def page(client: Client) -> OccurrencePage:
+        return await client.schedules.occurrence_page(name, from_at, to_at, limit=limit, after=after)
 
-    schedule, recent = ask(database, question)
+    async def question(client: Client) -> tuple[Schedule, RecentOccurrences | OccurrencePage]:
+        recent = page(client) if cursor else recent_occurrences(client, name, from_at, to_at, limit)
+        return await client.schedules.get(name), await recent
+
     if as_json:
-        print_json({"schedule": name, "items": recent.items, "truncated": recent.truncated})
+        print_json(OCCURRENCE_PAGE.encode(ask(database, page)))
         return
-    _print_occurrences(recent.items, schedule)
-    if recent.truncated:
+    schedule, found = ask(database, question)
+    if isinstance(found, OccurrencePage):
+        _print_occurrences(found.occurrences, schedule, each=each)
+        _print_next(found)
+        return
+    _print_occurrences(found.items, schedule, each=each)
+    if found.truncated:
         click.echo(f"note: only the newest {limit} are listed; raise --limit, or give an earlier --to", err=True)
 
 
-def _print_occurrences(occurrences: Sequence[Occurrence], schedule: Schedule) -> None:
+def _print_next(page: OccurrencePage) -> None:
+    following = OCCURRENCE_PAGE.encode(page)["next_cursor"]
+    if following is not None and on_terminal():
+        click.echo(f"more: --cursor {following}", err=True)
+
+
+def _print_occurrences(occurrences: Sequence[Occurrence], schedule: Schedule, *, each: bool) -> None:
     """Print occurrences; on a terminal without the columns of ranges, if there are none."""
-    rows = [_row(occurrence, schedule) for occurrence in occurrences]
+    rows = [_row(occurrence, schedule) for occurrence in _summed(occurrences, each=each)]
     idle = set()
     if on_terminal():
         idle |= set() if any(occurrence.to_at for occurrence in occurrences) else {"to"}
-        idle |= set() if any(occurrence.count != 1 for occurrence in occurrences) else {"count"}
+        idle |= set() if any(row[_COUNT].plain != "1" for row in rows) else {"count"}
     places = [place for place, title in enumerate(_COLUMNS.titles) if title not in idle]
     columns = msgspec.structs.replace(_COLUMNS, titles=tuple(_COLUMNS.titles[place] for place in places))
     print_rows(columns, [[row[place] for place in places] for row in rows], none="no plan times")
+
+
+def _summed(occurrences: Sequence[Occurrence], *, each: bool) -> Iterator[Occurrence]:
+    """Yield occurrences, and before those of several scopes what became of all."""
+    sums = {line.plan_time for line in occurrences if line.summary is not None}
+    for line in occurrences:
+        if line.summary is not None:
+            kind = "skipped" if set(line.summary.states) == {RunState.SKIPPED} else "ran"
+            count, words = line.summary.scopes, line.summary.words
+            yield Occurrence(kind=kind, plan_time=line.plan_time, count=count, state=words, revision=line.revision)
+        if each or line.plan_time not in sums or _did_not_succeed(line):
+            yield line
+
+
+def _did_not_succeed(occurrence: Occurrence) -> bool:
+    state = occurrence.outcome
+    return state is None or (RunState(state).is_final and state != RunState.SUCCEEDED.value)
 
 
 def _row(occurrence: Occurrence, schedule: Schedule) -> list[Cell]:

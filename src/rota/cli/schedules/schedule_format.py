@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ from rota.cli.terminal.output import emit, json_text, on_terminal, print_rows
 from rota.core.calendar.describe import describe
 from rota.core.runs.run import Run
 from rota.core.schedules.documents import TRIGGER_KEYS, document_of
-from rota.core.schedules.preview import Fire, zone_of
+from rota.core.schedules.plan_times import Fire, zone_of
 from rota.core.schedules.schedule import Schedule
 from rota.core.schedules.view import policies
 from rota.values.durations import age
@@ -30,6 +30,7 @@ _SYMBOLS = {
     "active": ("◷", "green"),
     "paused": ("⏸", "yellow"),
     "job paused": ("⏸", "yellow"),
+    "job cancelled": ("⏸", "yellow"),
     "disabled": ("○", "yellow"),
     "ended": ("■", "blue"),
 }
@@ -54,7 +55,7 @@ def schedule_row(schedule: Schedule, last: Run | None, now: datetime) -> list[Ce
         soon_cell(schedule, now),
         last_cell(last, now),
         text_cell(schedule.job),
-        Cell(notes(schedule, now), style="yellow"),
+        notes_cell(schedule, now),
     ]
 
 
@@ -106,16 +107,21 @@ def last_cell(run: Run | None, now: datetime) -> Cell:
     return Cell(run.state.value, f"{state.shown} {age(at, now)}", state.style)
 
 
-def notes(schedule: Schedule, now: datetime) -> str:
-    """Return what keeps the schedule from running, or might: pauses and trouble."""
+def notes_cell(schedule: Schedule, now: datetime) -> Cell:
+    """Return what keeps the schedule from running, or might: pauses and trouble. Programs get times in UTC."""
+    shown = _notes(schedule, now, lambda at: local_time(at, schedule))
+    return Cell(_notes(schedule, now, rfc3339), shown, "yellow")
+
+
+def _notes(schedule: Schedule, now: datetime, written: Callable[[datetime], str]) -> str:
     parts = []
     if schedule.paused_at is not None:
         by = f" by {schedule.paused_by}" if schedule.paused_by else ""
-        until = f", until {local_time(schedule.resume_at, schedule)}" if schedule.resume_at else ""
+        until = f", until {written(schedule.resume_at)}" if schedule.resume_at else ""
         why = f": {schedule.pause_reason}" if schedule.pause_reason else ""
         parts.append(f"paused {age(schedule.paused_at, now)}{by}{until}{why}")
     if schedule.job_paused:
-        parts.append(f"job {schedule.job} is paused")
+        parts.append(f"job {schedule.job} is {'cancelled' if schedule.job_cancelled else 'paused'}")
     if schedule.trouble:
         parts.append(f"trouble: {schedule.trouble}")
     return "; ".join(parts)
@@ -129,7 +135,7 @@ def schedule_facts(schedule: Schedule, now: datetime) -> list[tuple[str, Cell]]:
     return [
         ("name", text_cell(schedule.name)),
         ("state", schedule_state_cell(schedule)),
-        ("notes", Cell(notes(schedule, now), style="yellow")),
+        ("notes", notes_cell(schedule, now)),
         ("rule", text_cell(describe(definition.rule, schedule.name))),
         ("trigger", text_cell(json_text(trigger))),
         ("next_plan", next_cell(schedule, now)),
@@ -177,7 +183,7 @@ def print_fires(fires: Sequence[Fire], now: datetime, *, none: str) -> None:
 def changed_row(schedule: Schedule, now: datetime) -> list[Cell]:
     """Return the row of a schedule that a command changed."""
     cells = [text_cell(schedule.name), schedule_state_cell(schedule), next_cell(schedule, now), text_cell(schedule.job)]
-    return [*cells, Cell(notes(schedule, now), style="yellow")]
+    return [*cells, notes_cell(schedule, now)]
 
 
 def print_heading(text: str) -> None:

@@ -1,4 +1,4 @@
-"""`rota schedule`: list, show, delete, pause, resume, enable, disable and trigger schedules."""
+"""`rota schedule`: list, show, delete, restore, pause, resume, enable, disable and trigger schedules."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ from rota.core.states import RunState
 _SHOWN_FIRES, _SHOWN_RUNS = 5, 5
 _CODE = "it is declared in code, and comes back at the next start unless it is removed there"
 _NOT_SKIPPED = tuple(state for state in RunState if state is not RunState.SKIPPED)
+_FILTERS = ("job", "owner", "text", "state")
+_NO_SCHEDULES = "no schedules: create one with `rota schedule create`, or app.schedule(…) in code"
 
 
 @click.group(
@@ -67,7 +69,8 @@ async def _last_run(client: Client, schedule: Schedule) -> Run | None:
 
 
 def _list(reply: Reply) -> None:
-    none = "no schedules: create one with `rota schedule create`, or app.schedule(…) in code"
+    filtered = any(reply.typed.get(name) is not None for name in _FILTERS)
+    none = "no schedules match" if filtered else _NO_SCHEDULES
     table(SCHEDULE_COLUMNS, lambda schedule, now: schedule_row(schedule, reply.also[schedule.name], now), none)(reply)
 
 
@@ -75,7 +78,8 @@ async def _surroundings(client: Client, schedule: Schedule, _: object) -> Any:
     """Return the next plan times, the last runs and the expectations of a schedule."""
     name = schedule.name
     runs = await client.list(RunFilter(schedule=name), limit=_SHOWN_RUNS)
-    return await client.schedules.preview(name, _SHOWN_FIRES), runs, await client.expectations.find("schedule", name)
+    fires = (await client.schedules.simulate(name, "0s", limit=_SHOWN_FIRES)).fires
+    return fires, runs, await client.expectations.find("schedule", name)
 
 
 def _show(reply: Reply) -> None:
@@ -90,7 +94,7 @@ def _show(reply: Reply) -> None:
 
 
 def _deleted(reply: Reply) -> None:
-    sentence("schedule {name} is deleted")(reply)
+    sentence("schedule {name} is deleted (`rota schedule restore {name}` undoes it)")(reply)
     owner = reply.before.owner
     if owner == "code":
         click.echo(f"note: {_CODE}", err=True)
@@ -115,6 +119,7 @@ for command in (
         _list,
         "rota schedule list",
         "rota schedule list --job crawl --json",
+        "rota schedule list --state failing       or late, paused, …",
         words="List schedules by name, with state, rule, next and last run.",
         also=_last_runs,
     ),
@@ -134,6 +139,7 @@ for command in (
         words="Delete a schedule; its runs and its history stay.",
         consent=_deletion,
     ),
+    _command(SchedulesClient.restore, _changed, "rota schedule restore news"),
     _command(
         SchedulesClient.pause,
         _changed,

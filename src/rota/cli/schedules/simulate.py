@@ -1,23 +1,25 @@
-"""`rota schedule preview|simulate`: the next plan times of a schedule, and what it would do."""
+"""`rota schedule simulate`: what schedules would do. `preview` is the same with another look."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from rota.cli.connect import ask
-from rota.cli.options import examples, instant_of, shared
+from rota.cli.options import params_of
+from rota.cli.schedules.files import owner_of, read_schedules
 from rota.cli.schedules.schedule_format import print_fires
 from rota.cli.schedules.schedule_options import document_from, policy_options, trigger_options
 from rota.cli.terminal.format import Cell, Columns, rfc3339, span_cell, text_cell
-from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
+from rota.cli.terminal.output import emit, on_terminal, print_rows
+from rota.cli.verbs.looks import Reply
 from rota.cli.verbs.verb_command import verb_command
+from rota.cli.verbs.verb_options import Form
 from rota.client.client import Client
 from rota.client.schedules.schedules import SchedulesClient
 from rota.core.calendar.describe import describe
-from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport
+from rota.core.planning.question import SimulatedRun, SimulationReport, decided
 from rota.core.schedules.documents import document_of, merged, parse
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.core.schedules.view import policies
@@ -36,86 +38,33 @@ _STYLES = {
     "covered": "blue",
     "cancelled": "yellow",
 }
-_MOST_SHOWN = 200
 
 
-@click.command(
-    epilog=examples(
-        "rota schedule simulate news --for 1d --duration 45m",
-        "rota schedule simulate news --for 1d --duration 45m --overlap queue_one",
-        "rota schedule simulate news --for 6h --outage +1h..+3h --catch-up all",
-        "rota schedule simulate news --for 2h --fail-every 3 --failure retry",
-    )
-)
-@click.argument("name")
-@click.option("--for", "length", default="1d", show_default=True, metavar="DURATION", help="How long to simulate.")
-@click.option("--from", "start", type=instant_of, metavar="TIME", help="Start of the simulation.  [default: now]")
-@click.option("--duration", default="1s", show_default=True, metavar="DURATION", help="How long each run takes.")
-@click.option("--fail-every", type=int, metavar="N", help="Every Nth run fails, with all its attempts.")
-@click.option(
-    "--outage",
-    "outages",
-    multiple=True,
-    metavar="FROM..TO",
-    help="The planner is down: two times, or +1h..+3h. Repeatable.",
-)
-@click.option("--workers", type=int, metavar="N", help="Runs at a time.  [default: unlimited]")
-@trigger_options
-@policy_options
-@shared
-def simulate(
-    name: str, length: str, start: datetime | None, database: str | None, as_json: bool, **options: Any
-) -> None:
-    """Simulate what a schedule would do.
-
-    Options try another trigger, or other policies. Nothing is stored.
-    """
-    assumed = {key: options.pop(key) for key in ("duration", "fail_every", "workers")}
-    outages = options.pop("outages")
-    changes = document_from(options)
-
-    async def question(client: Client) -> Any:
-        schedule = await client.schedules.get(name)
-        what_if = SimulationOptions(**assumed, outages=tuple(map(_outage, outages)))
-        report = await client.schedules.simulate(name, length, what_if, start=start, **changes)
-        parsed = parse(merged(document_of(name, schedule.definition), changes))
-        return await client.schedules.define(*parsed), report
-
-    definition, report = ask(database, question)
-    if report.truncated:
-        click.echo(f"note: {_cut_short(report, length)}", err=True)
-    if as_json:
-        print_json({"schedule": name, "rule": report.rule, **_plain(report)})
-        return
-    if on_terminal():
-        emit(report.rule)
-        for _, sentence in policies(definition):
-            emit(f"  {sentence}")
-        emit("")
-    print_rows(_EVENT_COLUMNS, [_row(event) for event in _shown(report)], none=_nothing(definition))
-    if on_terminal():
-        _print_summary(report)
-    elif report.events_truncated:
-        click.echo(f"note: only the first {len(report.events)} are listed; --json counts all", err=True)
+def _changes() -> Form:
+    """Return the options that try another trigger or other policies."""
+    params = params_of(lambda command: trigger_options(policy_options(command)))
+    names = [param.name or "" for param in params]
+    return Form(("changes",), params, lambda values: _given("changes", document_from({n: values[n] for n in names})))
 
 
-def _cut_short(report: SimulationReport, length: str) -> str:
-    decided = sum(report.counts.values()) - report.counts.get("failed", 0)
-    until = rfc3339(report.until_at)
-    words = f"{length} is too long for one simulation: it ends at {until}, after {decided} plan times"
-    return f"{words}; continue with --from {until}"
+def _file() -> Form:
+    """Return the options of a file of schedules."""
+    params = [
+        click.Option(["--file"], metavar="FILE", help="A file of schedules, or -, instead of NAME."),
+        click.Option(["--owner"], metavar="NAME", help="Owner of the schedules, instead of the file's `owner`."),
+    ]
+
+    def read(values: Mapping[str, Any]) -> dict[str, Any]:
+        if values["file"] is None:
+            return {}
+        content = read_schedules(values["file"])
+        return {"documents": content.documents, "owner": values["owner"] or owner_of(content, values["file"])}
+
+    return Form(("documents", "owner"), params, read)
 
 
-def _nothing(definition: ScheduleDefinition) -> str:
-    return "nothing happens" if definition.awaited is None else f"nothing happens: {_why_none(definition)}"
-
-
-def _why_none(definition: ScheduleDefinition) -> str:
-    if definition.follows is not None:
-        return "it has no times of its own: it follows its last run"
-    if definition.awaited is not None:
-        return f"it has no times of its own: it runs {describe(definition.rule)}"
-    return "the schedule has ended"
+def _given(name: str, value: Any) -> dict[str, Any]:
+    return {name: value} if value else {}
 
 
 def _outage(text: str) -> tuple[str, str]:
@@ -127,15 +76,60 @@ def _outage(text: str) -> tuple[str, str]:
     return begin, end
 
 
-def _plain(report: SimulationReport) -> dict[str, Any]:
-    return {
-        "from": report.from_at, "until": report.until_at, "truncated": report.truncated, "counts": report.counts,
-        "events": report.events, "events_truncated": report.events_truncated,
-    }  # fmt: skip
+async def _definition(client: Client, _: Any, arguments: Mapping[str, Any]) -> ScheduleDefinition | None:
+    """Return the definition of the schedule that was asked about, after its changes."""
+    name = arguments.get("name")
+    if name is None:
+        return None
+    old = document_of(name, (await client.schedules.get(name)).definition)
+    return await client.schedules.define(*parse(merged(old, arguments.get("changes", {}))))
 
 
-def _shown(report: SimulationReport) -> tuple[SimulatedRun, ...]:
-    return report.events[:_MOST_SHOWN] if on_terminal() else report.events
+def _show(reply: Reply) -> None:
+    """Print a summary, then as many plan times as were asked for, and say what was cut."""
+    report: SimulationReport = reply.value
+    for difference in report.schedules:
+        for problem in difference.problems:
+            click.echo(f"error: {difference.name}: {problem.detail}", err=True)
+        for warning in difference.warnings:
+            click.echo(f"warning: {difference.name}: {warning}", err=True)
+    if report.truncated:
+        click.echo(f"note: {_cut_short(report)}", err=True)
+    if on_terminal():
+        _print_summary(report, reply.also)
+    print_rows(_EVENT_COLUMNS, [_row(event) for event in report.events], none=_nothing(reply.also))
+    if report.unlisted:
+        click.echo(f"note: {report.unlisted} more plan times are counted and not listed; raise --limit", err=True)
+
+
+def _print_summary(report: SimulationReport, definition: ScheduleDefinition | None) -> None:
+    for difference in report.schedules:
+        emit(f"{difference.name}: {difference.rule or difference.kind}")
+        if difference.durations:
+            emit(f"  durations: {difference.durations}")
+    for _, sentence in [] if definition is None else policies(definition):
+        emit(f"  {sentence}")
+    counts = ", ".join(f"{kind} {count}" for kind, count in report.counts.items() if count)
+    emit(f"{counts or 'nothing'}, from {rfc3339(report.from_at)} until {rfc3339(report.until_at)}\n")
+
+
+def _cut_short(report: SimulationReport) -> str:
+    until = rfc3339(report.until_at)
+    words = f"that is too long for one simulation: it ends at {until}, after {decided(report.counts)} plan times"
+    return f"{words}; continue with --from {until}"
+
+
+def _nothing(definition: ScheduleDefinition | None) -> str:
+    why = "" if definition is None or definition.awaited is None else f": {_why_none(definition)}"
+    return f"nothing happens{why}"
+
+
+def _why_none(definition: ScheduleDefinition) -> str:
+    if definition.follows is not None:
+        return "it has no times of its own: it follows its last run"
+    if definition.awaited is not None:
+        return f"it has no times of its own: it runs {describe(definition.rule)}"
+    return "the schedule has ended"
 
 
 def _row(event: SimulatedRun) -> list[Cell]:
@@ -159,22 +153,54 @@ def _why(event: SimulatedRun) -> str | None:
     return f"{reach}: {event.reason}" if event.reason else f"{reach}, by the run that follows"
 
 
-def _print_summary(report: SimulationReport) -> None:
-    counts = ", ".join(f"{kind} {count}" for kind, count in report.counts.items() if count)
-    emit(f"\n{counts or 'nothing'}, from {rfc3339(report.from_at)} until {rfc3339(report.until_at)}")
-    if len(report.events) > _MOST_SHOWN:
-        click.echo(f"note: only the first {_MOST_SHOWN} are listed; --json has {len(report.events)}", err=True)
+simulate = verb_command(
+    "schedules",
+    SchedulesClient.simulate,
+    _show,
+    "rota schedule simulate news --for 1d --duration 45m",
+    "rota schedule simulate news --for 1d --duration 45m --overlap queue_one",
+    "rota schedule simulate news --for 6h --outage +1h..+3h --catch-up all",
+    "rota schedule simulate news --for 2h --fail-every 3 --failure retry",
+    "rota schedule simulate --file schedules.toml --for 1d",
+    words="Simulate what a schedule would do.\n\nOptions try another trigger, or other policies. Nothing is stored.",
+    settings={
+        "name": {"required": False},
+        "span": {"names": ("--for",)},
+        "start": {"names": ("--from",)},
+        "outages": {
+            "names": ("--outage",),
+            "type": _outage,
+            "multiple": True,
+            "metavar": "FROM..TO",
+            "help": "The planner is down: two times, or +1h..+3h. Repeatable.",
+        },
+    },
+    forms=(_changes, _file),
+    also=_definition,
+    code=lambda reply: Invalid.exit_code if any(each.problems for each in reply.value.schedules) else 0,
+)
+
+
+def _calendar_only() -> Form:
+    """Leave out the options that only a simulation needs."""
+    names = ("span", "changes", "documents", "owner", "duration", "fail_every", "outages", "workers")
+    return Form(names, (), lambda _: {"span": "0s"})
 
 
 preview = verb_command(
     "schedules",
-    SchedulesClient.preview,
-    lambda reply: print_fires(reply.value, reply.now, none=_why_none(reply.also.definition)),
-    "rota schedule preview news -n 20",
+    SchedulesClient.simulate,
+    lambda reply: print_fires(reply.value.fires, reply.now, none=_why_none(reply.also)),
+    "rota schedule preview news --limit 20",
     "rota schedule preview news --after 2026-10-25T00:00:00Z --json",
+    name="preview",
     words="List the next plan times of a schedule.\n\nEffects of daylight saving time are marked.",
-    settings={"count": {"names": ("-n", "--count")}},
-    also=lambda client, _, arguments: client.schedules.get(arguments["name"]),
+    settings={
+        "limit": {"names": ("-n", "--limit"), "default": 10, "show_default": True},
+        "start": {"names": ("--after",), "help": "Only plan times after this.  [default: now]"},
+    },
+    forms=(_calendar_only,),
+    also=_definition,
 )
 
-COMMANDS = (preview, simulate)
+COMMANDS = (simulate, preview)

@@ -12,17 +12,14 @@ from rota.cli.connect import actor, ask
 from rota.cli.options import examples, shared
 from rota.cli.schedules.schedule_format import CHANGED_COLUMNS, changed_row, local_time, print_fires
 from rota.cli.schedules.schedule_options import definition_options, document_from
-from rota.cli.terminal.format import Cell, Columns, rfc3339, text_cell
+from rota.cli.terminal.format import Cell, Columns, text_cell
 from rota.cli.terminal.output import emit, json_text, on_terminal, print_json, print_rows
 from rota.cli.terminal.payload import arguments_of
 from rota.client.client import Client
-from rota.core.schedules.backoff import cadence_warnings
-from rota.core.schedules.diff import FieldChange, changes
-from rota.core.schedules.documents import document_of, merged, parse
-from rota.core.schedules.preview import Fire, upcoming
+from rota.core.schedules.diff import Difference, FieldChange
+from rota.core.schedules.documents import parse
 from rota.core.schedules.schedule import Schedule
 from rota.core.schedules.view import view
-from rota.values.instants import micros_at
 from rota.values.json import Limits
 
 CHANGE_COLUMNS = Columns(("field", "before", "after"), cut=("before", "after"))
@@ -68,12 +65,10 @@ def create(
             actor=actor(),
             **parsed.options,
         )
-        job_definition = await client.job(parsed.job)
-        return created, await client.schedules.preview(name, _FIRES), await client.time(), job_definition
+        return created, (await client.schedules.simulate(name, "0s", limit=_FIRES)).fires, await client.time()
 
-    created, fires, now, job_definition = ask(database, command)
-    for warning in cadence_warnings(created.definition, job_definition, name, micros_at(now)):
-        click.echo(f"warning: {warning}", err=True)
+    created, fires, now = ask(database, command)
+    _print_warnings(created.warnings)
     if as_json:
         print_json(view(created))
         return
@@ -101,40 +96,33 @@ def update(
 ) -> None:
     """Change a schedule, from now on.
 
-    Options that are not given stay as they are. It shows what changes, and the next plan times before and after.
+    Options that are not given stay as they are. It shows what changes, and the next plan times before and after. With
+    --json it prints the schedule, and with --dry-run the report of the simulation that shows the change.
     """
     document = document_from(options) | ({} if job is None else {"job": job})
 
     async def command(client: Client) -> Any:
-        old = await client.schedules.get(name)
         new = dict(document)
         if payload is not None:
             new["payload"] = arguments_of(payload, Limits(client.config.max_payload))
-        parsed = parse(merged(document_of(name, old.definition), new))
-        definition = await client.schedules.define(*parsed)
-        now = await client.time()
-        before = upcoming(old.definition, name, micros_at(now), _FIRES)
-        after = upcoming(definition, name, micros_at(now), _FIRES)
-        changed = changes(document_of(name, old.definition), document_of(name, definition))
-        if changed and not dry_run:
-            old = await client.schedules.update(name, actor=actor(), **new)
-        return old, changed, before, after
+        # Only people are told what changes: a program reads it from the answer.
+        report = await client.schedules.simulate(name, "0s", changes=new) if dry_run or not as_json else None
+        act = client.schedules.get(name) if dry_run else client.schedules.update(name, actor=actor(), **new)
+        return await act, report
 
-    schedule, changed, before, after = ask(database, command)
+    schedule, report = ask(database, command)
+    _print_warnings(schedule.warnings if report is None else report.schedules[0].warnings)
     if as_json:
-        facts = {
-            "changes": changed,
-            "fires_before": _times(before),
-            "fires_after": _times(after),
-            "applied": not dry_run,
-        }
-        print_json({"schedule": view(schedule), **facts})
+        print_json(view(schedule) if report is None else report)
         return
+    assert report is not None
+    (compared,) = report.schedules
+    changed = compared.changes
     print_changes(changed)
     if not changed and not on_terminal():
         click.echo("note: nothing changes", err=True)
     if on_terminal() and changed:
-        _print_next(schedule, before, after)
+        _print_next(schedule, compared)
         _print_remarks(schedule, dry_run=dry_run)
 
 
@@ -150,10 +138,15 @@ def _value(value: Any, style: str) -> Cell:
     return Cell(text, None, style)
 
 
-def _print_next(schedule: Schedule, before: Sequence[Fire], after: Sequence[Fire]) -> None:
+def _print_warnings(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _print_next(schedule: Schedule, compared: Difference) -> None:
     emit("")
-    for word, fires in (("before", before), ("after", after)):
-        emit(f"next {word:<7} {', '.join(local_time(fire.plan_time, schedule) for fire in fires) or '—'}")
+    for word, times in (("before", compared.fires_before), ("after", compared.fires_after)):
+        emit(f"next {word:<7} {', '.join(local_time(at, schedule) for at in times) or '—'}")
 
 
 def _print_remarks(schedule: Schedule, *, dry_run: bool) -> None:
@@ -162,10 +155,6 @@ def _print_remarks(schedule: Schedule, *, dry_run: bool) -> None:
     elif schedule.owner not in _OWN:
         where = "its declaration changes" if schedule.owner == "code" else "that file is applied again"
         click.echo(f"note: it belongs to {schedule.owner}; the change lasts until {where}", err=True)
-
-
-def _times(fires: Sequence[Fire]) -> list[str]:
-    return [rfc3339(fire.plan_time) for fire in fires]
 
 
 def dates(instants: Sequence[datetime]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
 import shutil
@@ -13,7 +14,7 @@ from typing import Any
 import click
 
 from rota.app import Rota
-from rota.cli.connect import require_database, without_password
+from rota.cli.connect import database_shown, require_database
 from rota.cli.load_app import is_module_here, load_app
 from rota.cli.options import concurrency, examples, server_options
 from rota.cli.terminal.output import emit, print_json
@@ -26,6 +27,8 @@ _base_path = click.option("--base-path", metavar="PATH", help="Path at which a p
 _port = click.option(
     "--port", type=int, metavar="PORT", help="Port to listen on; 0 means any free port.  [default: 7682]"
 )
+
+log = logging.getLogger("rota.server")
 
 
 @click.command(
@@ -100,9 +103,10 @@ def server(target: str | None, database: str | None, log_level: str, as_json: bo
 
     def ready(url: str) -> None:
         if as_json:
-            print_json({"url": url, "database": without_password(app.config.database_url)})
+            print_json({"url": url, "database": database_shown(app.config.database_url)})
         else:
             emit(url)
+            log.info("the database is %s", database_shown(app.config.database_url))
 
     return run_loop(lambda end_within: serve(app, working=False, on_ready=ready, on_signal=end_within))
 
@@ -115,7 +119,7 @@ def _configured(target: str, settings: dict[str, Any]) -> Rota:
 
 def announce(app: Rota, url: str, *, as_json: bool) -> None:
     """Print the URL of the dashboard, and commands to try next."""
-    database = without_password(app.config.database_url)
+    database = database_shown(app.config.database_url)
     if as_json:
         print_json({"url": url, "database": database})
         return

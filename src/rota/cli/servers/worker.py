@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shlex
 import socket
 import sys
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import click
 import msgspec
 
-from rota.cli.connect import require_database
+from rota.cli.connect import database_shown, require_database
 from rota.cli.load_app import full_name, is_module_here, load_app
 from rota.cli.options import SHORT_FORMS, concurrency, examples, queues_of, server_options
 from rota.cli.terminal.output import print_json
 from rota.config import load_config
 from rota.engine.observability.logs import log_to_stderr
-from rota.errors import Invalid
 from rota.process import EndWithin, run_loop
 
 log = logging.getLogger("rota.worker")
@@ -62,20 +60,27 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerCommand(click.Command):
-    """`rota worker`, with a hint if `rota workers` was meant, which is one letter away."""
+    """`rota worker MODULE` runs jobs; `rota worker list` is `rota workers list`, unless a module has that name."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] in _commands_of_workers(ctx) and not is_module_here(args[0]):
-            problem = f"`rota worker` runs jobs, and there is no module {args[0]!r} here"
-            raise Invalid(problem, hint=f"did you mean `rota workers {shlex.join(args)}`?")
-        return super().parse_args(ctx, args)
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        workers = _workers(parent)
+        if (
+            args
+            and workers is not None
+            and args[0] in (*workers.commands, *SHORT_FORMS)
+            and not is_module_here(args[0])
+        ):
+            return workers.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
 
 
-def _commands_of_workers(ctx: click.Context) -> Collection[str]:
-    """Return the names of the commands of `rota workers`, as the program around this command has them."""
-    program = ctx.parent.command if ctx.parent else None
+def _workers(parent: click.Context | None) -> click.Group | None:
+    """Return `rota workers`, as the program around this command has it."""
+    program = parent.command if parent else None
     workers = program.commands.get("workers") if isinstance(program, click.Group) else None
-    return (*workers.commands, *SHORT_FORMS) if isinstance(workers, click.Group) else ()
+    return workers if isinstance(workers, click.Group) else None
 
 
 @click.command(
@@ -123,7 +128,7 @@ def _commands_of_workers(ctx: click.Context) -> Collection[str]:
 @click.option("--with-parent", is_flag=True, hidden=True)
 @server_options
 def worker(processes: int, with_parent: bool, **values: Any) -> int:
-    """Run a worker for the jobs of an app.
+    """Run a worker for the jobs of an app. `rota worker list`, `drain`, … are those of `rota workers`.
 
     MODULE is a Python module, APP a variable in it, by default `app`. SIGTERM, Ctrl-C and `rota workers stop` stop the
     worker after its current runs; a second signal stops it at once.
@@ -155,11 +160,16 @@ def work(options: WorkerOptions) -> int:
 
     app = load_app(options.target) if options.target else Rota()
     labels = ",".join(options.labels) or None
-    settings = {"concurrency": options.concurrency, "worker_labels": labels, "worker_version": options.app_version}
-    app.configure(database_url=options.database, **settings)
+    app.configure(
+        database_url=options.database,
+        concurrency=options.concurrency,
+        worker_labels=labels,
+        worker_version=options.app_version,
+    )
 
     def ready(url: str) -> None:
         name, jobs = options.name or socket.gethostname(), sorted(app.registry.known())
+        log.info("the database is %s", database_shown(app.config.database_url))
         log.info("worker %s runs %s: %s", name, _what(options.target), ", ".join(jobs) or "no jobs are declared")
         if url:
             log.info("metrics are at %s/metrics", url)

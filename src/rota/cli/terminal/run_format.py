@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, span_cell, state_cell, text_cell
 from rota.cli.terminal.output import emit, json_text, on_terminal, print_json, print_rows
+from rota.core.ledger.family import FamilyRun
 from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.run import Attempt, Measures, Run, RunError
 from rota.core.schedules.job_triggers import because, cause_of
@@ -24,6 +26,7 @@ ATTEMPT_COLUMNS = Columns(
 )
 REPLICA_COLUMNS = Columns(("worker", "state", "attempt", "run", "error"), cut=("worker",), below=("error",))
 RELATED_COLUMNS = Columns(("id", "state", "job", "on", "otherwise"), cut=("job",), spare=("otherwise",))
+MEMBER_COLUMNS = Columns(("id", "state", "job", "because_of"), cut=("job", "because_of"), spare=("because_of",))
 _CHANGED_RUN_COLUMNS = Columns(("id", "state", "job"), cut=("job",))
 
 
@@ -99,6 +102,11 @@ def replica_row(replica: Replica, _: datetime) -> list[Cell]:
         text_cell(replica.run_id),
         Cell(replica.error or "", style="red"),
     ]
+
+
+def member_row(run: FamilyRun, before: Sequence[str]) -> list[Cell]:
+    state = Cell("", "pruned") if run.state is None else state_cell(run.state)
+    return [text_cell(run.id), state, text_cell(run.job), text_cell(", ".join(before))]
 
 
 def related_row(run: RelatedRun, _: datetime) -> list[Cell]:

@@ -19,7 +19,7 @@ from rota.values.durations import format_duration, span
 _SIDE_BY_SIDE = 110
 _GAP = 2
 _NARROWEST = 40
-_LEFT = ("runs", "failures")
+_LEFT = ("runs", "failures", "errors")
 _RIGHT = ("queues", "workers", "fires")
 _AT_ONCE = 10
 _SOME = 3

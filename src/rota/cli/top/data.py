@@ -1,4 +1,4 @@
-"""Data of `rota top`, read at one time: runs, failures, queues, workers, next runs."""
+"""Data of `rota top`, read at one time: runs, failures, errors, queues, workers, next runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from rota.client.client import MOST_LISTED, Client
 from rota.core.jobs.queues import Queue
 from rota.core.monitoring.charts import Series
+from rota.core.monitoring.error_groups import ErrorGroup
 from rota.core.monitoring.overview import Overview
 from rota.core.runs.run import Run, RunFilter
 from rota.core.states import RunState
@@ -24,15 +25,20 @@ _FAILED = RunFilter(states=(RunState.FAILED, RunState.TIMED_OUT, RunState.EXPIRE
 _MOST_RUNS = 100
 _WITH_STEPS = 10
 _MOST_FAILURES = 30
+_MOST_ERRORS = 20
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Data of one picture. `runs` are the running ones, oldest first; `failures` the newest ones."""
+    """Data of one picture. `runs` are the running ones, oldest first; `failures` the newest ones.
+
+    `errors`: the largest error groups of a day, across jobs.
+    """
 
     overview: Overview
     series: Series
     runs: Sequence[Run] = ()
     failures: Sequence[Run] = ()
+    errors: Sequence[ErrorGroup] = ()
     queues: Sequence[Queue] = ()
     workers: Sequence[Worker] = ()
 
@@ -46,6 +52,7 @@ async def read_snapshot(client: Client) -> Snapshot:
     series = await client.monitoring.series(overview.at - LOOKED_BACK, step="1m")
     running = await client.page(_RUNNING, limit=_MOST_RUNS)
     failed = await client.page(_FAILED, limit=_MOST_FAILURES)
+    errors = await client.error_groups.list(all_jobs=True, sort="count", limit=_MOST_ERRORS)
     return Snapshot(
         overview=overview,
         series=series,
@@ -53,6 +60,7 @@ async def read_snapshot(client: Client) -> Snapshot:
             client, sorted(running.runs, key=lambda run: (run.started_at or run.created_at, run.id))
         ),
         failures=failed.runs,
+        errors=errors.items,
         queues=await _queues(client),
         workers=await client.workers.list(),
     )

@@ -8,7 +8,7 @@ import msgspec
 
 from rota.cli.terminal.format import short_id
 
-PANES = ("attention", "runs", "failures", "queues", "workers", "fires")
+PANES = ("attention", "runs", "failures", "errors", "queues", "workers", "fires")
 _OF_RUNS = ("runs", "failures")
 _MOVES = {"j": 1, "down": 1, "k": -1, "up": -1, "pagedown": 10, "pageup": -10, "G": 1 << 30, "g": -(1 << 30)}
 _CHOOSE = "select a run first, with j and k"

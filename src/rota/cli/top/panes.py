@@ -1,4 +1,4 @@
-"""Parts of `rota top` as rows: running, failed, queues, workers, next runs, and what needs attention."""
+"""Parts of `rota top` as rows: running, failed, errors, queues, workers, next runs, and what needs attention."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from rota.cli.terminal.tables import lines_of
 from rota.cli.top.data import Snapshot
 from rota.cli.top.keys import Row, View
 from rota.core.jobs.queues import Queue
-from rota.core.monitoring.overview import Attention, NextRun
+from rota.core.monitoring.attention import Attention
+from rota.core.monitoring.doctor import many
+from rota.core.monitoring.error_groups import ErrorGroup
+from rota.core.monitoring.overview import NextRun
 from rota.core.progress.notes import progress_of
 from rota.core.runs.run import Run
 from rota.core.workers.worker import Worker
@@ -141,6 +144,17 @@ def _failure_cells(run: Run, now: datetime) -> list[Cell]:
     ]
 
 
+def _error_cells(group: ErrorGroup, now: datetime) -> list[Cell]:
+    error = ": ".join(part for part in (group.type, group.message) if part)
+    jobs = group.job if group.job_count == 1 else many(group.job_count, "job", "jobs")
+    return [
+        Cell(error, error.partition("\n")[0], "red"),
+        text_cell(group.count),
+        text_cell(jobs),
+        age_cell(group.last_at, now),
+    ]
+
+
 def _queue_cells(queue: Queue, now: datetime) -> list[Cell]:
     oldest = "" if queue.oldest_at is None else span(now - queue.oldest_at)
     counts = (queue.running, queue.queued, queue.scheduled)
@@ -201,6 +215,16 @@ PARTS = {
         items=lambda snapshot: snapshot.failures,
         row=_row_of,
         cells=_failure_cells,
+    ),
+    "errors": Pane(
+        title="errors of a day",
+        columns=Columns(
+            ("error", "count", "job", "last"), cut=("error", "job"), wide=("error",), spare=("last", "job")
+        ),
+        none="none",
+        items=lambda snapshot: snapshot.errors,
+        row=lambda item: Row(f"{item.fingerprint} {item.job}", item.message or ""),
+        cells=_error_cells,
     ),
     "queues": Pane(
         title="queues",

@@ -30,7 +30,7 @@ from rota.values.durations import format_duration, parse_duration
 @click.option("--once", is_flag=True, help="Print once and exit. The default without a terminal.")
 @shared
 def top(every: str, once: bool, database: str | None, as_json: bool) -> int:
-    """Show runs, failures, queues and workers, live.
+    """Show runs, failures, errors, queues and workers, live.
 
     It also shows the next runs of schedules, and what needs attention. q quits, ? lists the other keys. A run can be
     selected, shown, cancelled and retried. While the database is unavailable, it says so and keeps trying.

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from rota.core.access.roles import Issued, NewToken, Role, Token, credential_of, digest_of, role_of, token_text
 from rota.core.runs.options import scope_of
-from rota.errors import Invalid
+from rota.errors import Invalid, TooManySessions
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, format_duration, in_micros, parse_duration
 from rota.values.names import checked_name
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _LIFE = timedelta(days=90)
 _SESSION = timedelta(hours=12)
+_MOST_SESSIONS = 100
 _NEVER = "never"
+_LONGEST_ADDRESS = 100
 
 
 class IssuedToken(Token, frozen=True, kw_only=True):
@@ -145,12 +147,17 @@ class TokensClient:
     async def open_session(self, token: Token) -> str:
         """Open a browser session and return its cookie value. It lasts 12 hours, and no longer than the token."""
         text = secrets.token_urlsafe(32)
-        await self._store.tokens.open_session(token.id, digest_of(text), in_micros(_SESSION))
+        if not await self._store.tokens.open_session(token, digest_of(text), in_micros(_SESSION), _MOST_SESSIONS):
+            raise TooManySessions(_MOST_SESSIONS)
         return text
 
     async def close_session(self, text: str) -> None:
         """End a session."""
         await self._store.tokens.close_session(digest_of(text))
+
+    async def note_refused(self, address: str, through: str | None) -> None:
+        """Note in the audit trail that an address sent a wrong token. The caller bounds how often."""
+        await self._store.tokens.note_refused(address[:_LONGEST_ADDRESS] or "unknown", through)
 
     async def _record_use(self, row: TokenRow | None) -> Token | None:
         if row is None:

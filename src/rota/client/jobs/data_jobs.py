@@ -17,11 +17,11 @@ from rota.core.jobs.secrets import require_unmasked
 from rota.core.jobs.status import JobView, job_view
 from rota.core.runs.options import Order
 from rota.core.runs.run import CreatedJob, NewRun
-from rota.core.schedules.documents import parse
-from rota.core.schedules.schedule import NewSchedule
+from rota.core.schedules.documents import changes_of, document_of, merged, parse
+from rota.core.schedules.schedule import NewSchedule, OwnSchedule, ScheduleMoved, own_owner
 from rota.core.schedules.view import view
 from rota.core.schedules.vocabulary import translated_changes, translated_job
-from rota.errors import ChangedMeanwhile, Conflict, Invalid
+from rota.errors import ChangedMeanwhile, Conflict, Invalid, Unavailable, UnknownJob
 from rota.registry.data_jobs import (
     DATA_OPTIONS,
     JobChanges,
@@ -41,9 +41,10 @@ from rota.verbs.verb import verb
 if TYPE_CHECKING:
     from rota.engine.observability.meters import Meters
     from rota.store import Store
-    from rota.store.jobs.data_jobs import MadeJob
+    from rota.store.jobs.data_jobs import MadeJob, Make
 
 _DELETED = "the job was deleted"
+_TRIES = 5
 
 RunOf = Callable[[JobDefinition, Order, str], NewRun]
 """Builds a run of a stored job, under the given id."""
@@ -109,17 +110,20 @@ class DataJobsClient:
             definition, owner, checked_actor(actor), schedule=new_schedule, run=build_run
         )
         if made.enqueued is not None:
-            self._meters.enqueued.add(made.enqueued.created)
+            self._meters.of[name, definition.queue].enqueued.add(made.enqueued.created)
         return _created(made)
 
-    async def _new_schedule(self, document: Mapping[str, Any], job: JobDefinition) -> NewSchedule:
+    async def _new_schedule(
+        self, document: Mapping[str, Any], job: JobDefinition, answers: str | None = None
+    ) -> NewSchedule:
+        """Return the schedule that the document describes, checked; `answers` is a provider that need not be asked."""
         if document.get("job", job.name) != job.name:
             raise Invalid(f"the schedule of job {job.name!r} is for job {document['job']!r:.80}", hint="leave job out")
         parsed = parse({"name": job.name, "job": job.name, **document})
         definition = await self._schedules.define(*parsed, new_job=job)
-        if definition.provider is not None:
+        if definition.provider not in (None, answers):
             providers = self._registry.schedules.providers
-            await require_answer(parsed.name, definition.provider, providers, self._store.now)
+            await require_answer(parsed.name, str(definition.provider), providers, self._store.now)
         return NewSchedule(parsed.name, definition)
 
     def _first_run(self, payload: dict[str, Any], id: str, job: JobDefinition) -> NewRun:
@@ -146,6 +150,7 @@ class DataJobsClient:
         name: str,
         kind: str | None = None,
         *,
+        schedule: Mapping[str, Any] | None = None,
         expected_revision: Revisions | None = None,
         actor: str | None = None,
         **options: Unpack[JobChanges],
@@ -153,11 +158,10 @@ class DataJobsClient:
         """Create or replace a data job. Options that are not given have their defaults. A body without a `kind`, `url`,
         `argv` and `pipeline` describes no job: it changes the one that there is, as `update` does.
 
-        With `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version; 0 means that there is
-        none.
+        `schedule` changes the job's own schedule, or creates it; without it, that stays as it is. With
+        `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version; 0 means that there is none.
         """
-        given = translated_changes(options)
-        require_unmasked(given)
+        given, document = _changes(name, {**options, "schedule": schedule})
         word = _kind_in(given) if kind is None else kind
         if name in self._registry.newest:
             raise Conflict(f"job {name!r} is declared in code", hint="change it there")
@@ -179,7 +183,7 @@ class DataJobsClient:
             everything = {**dict.fromkeys((*kind_options(checked_kind(word)), *DATA_OPTIONS)), **given}
             return checked_data_job(name, word, changed_options(old, everything), version=old.version)
 
-        return _created(await self._store.data_jobs.write(name, make, "api", checked_actor(actor)))
+        return _created(await self._write(name, make, checked_actor(actor), document))
 
     @verb(
         "PATCH",
@@ -196,6 +200,7 @@ class DataJobsClient:
         name: str,
         *,
         kind: str | None = None,
+        schedule: Mapping[str, Any] | None = None,
         expected_revision: Revisions | None = None,
         actor: str | None = None,
         **options: Unpack[JobChanges],
@@ -203,10 +208,10 @@ class DataJobsClient:
         """Update some options of a data job. None resets an option to its default; runs that are already enqueued keep
         their version.
 
-        With `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version.
+        `schedule` has the parts of the job's own schedule that change; a job without one gets it. With
+        `expected_revision`, raise `ChangedMeanwhile` unless the job still has that version.
         """
-        given = translated_changes(options)
-        require_unmasked(given)
+        given, document = _changes(name, {**options, "schedule": schedule})
 
         def make(old: JobDefinition | None) -> JobDefinition:
             assert old is not None
@@ -217,8 +222,37 @@ class DataJobsClient:
             require_flat(definition, self._registry.newest_definitions())
             return definition
 
-        made = await self._store.data_jobs.write(name, make, "api", checked_actor(actor), create=False)
+        made = await self._write(name, make, checked_actor(actor), document, create=False)
         return job_view(made.job, made.facts)
+
+    async def _write(
+        self, name: str, make: Make, actor: str | None, document: Mapping[str, Any] | None, *, create: bool = True
+    ) -> MadeJob:
+        # Race: somebody else may change the schedule between its read and the transaction. Both changes count.
+        for _ in range(_TRIES):
+            own = None if document is None else await self._own_schedule(name, make, document, create=create)
+            try:
+                return await self._store.data_jobs.write(name, make, "api", actor, create=create, schedule=own)
+            except ScheduleMoved:
+                continue
+        raise Unavailable(f"the schedule of job {name!r} kept changing while it was being edited", hint="try again")
+
+    async def _own_schedule(self, name: str, make: Make, changes: Mapping[str, Any], *, create: bool) -> OwnSchedule:
+        """Return the job's own schedule with these changes of its document, or the new one that they describe."""
+        try:
+            job = make(await self._store.data_jobs.get(name))
+        except UnknownJob:
+            if not create:
+                raise
+            job = make(None)
+        owned = await self._store.schedules.list(job=name, owner=own_owner(name), limit=1)
+        if not owned:
+            new = await self._new_schedule(changes, job)
+            return OwnSchedule(new.name, new.definition, None)
+        old = owned[0].definition
+        document = document_of(owned[0].name, old)
+        new = await self._new_schedule(merged(document, changes_of(owned[0].name, options=changes)), job, old.provider)
+        return OwnSchedule(new.name, new.definition, old)
 
     @verb("DELETE", "/jobs/{name}", Role.ADMIN, operation="delete_job")
     async def delete(
@@ -231,21 +265,57 @@ class DataJobsClient:
     ) -> None:
         """Delete a data job and the schedule created with it; its runs are kept.
 
-        Raise `JobInUse` while another schedule or a live run uses it; with `force`, disable those schedules and cancel
-        those runs.
+        Raise `JobInUse` while another schedule, a live run or a pipeline uses it; with `force`, disable those schedules
+        and cancel those runs, also runs of pipelines that have it before them.
         """
         checked_actor(actor)
         check = partial(_require_version, name, expected=expected_revision)
         # Raises if it is deleted already, which the delete itself cannot: it may be repeated after a lost answer.
-        check(await self._store.data_jobs.get(name))
+        try:
+            check(await self._store.data_jobs.get(name))
+        except UnknownJob:
+            if force:  # the answer of an earlier try may have got lost before it had cancelled all that it left
+                await self._finish_delete(name, actor)
+            raise
         if force:
             # Race: the job may have changed since; then nothing of it must be cancelled.
             await self._store.cancel_job(name, _DELETED, actor, guarded=False, check=check)
-        # Race: runs may be enqueued between the cancel above and this delete. The delete returns them, and none can
-        # follow, because the job is gone.
-        late_runs = await self._store.data_jobs.delete(name, actor, force=force, check=check)
+        # Race: runs may be enqueued between the cancel above and this delete. The delete ends them, or returns those
+        # that somebody claimed; none can follow, because the job is gone.
+        late_runs = await self._store.data_jobs.delete(name, actor, force=force, reason=_DELETED, check=check)
         if late_runs:
             await self._store.cancel_left(name, late_runs, _DELETED, actor)
+
+    async def _finish_delete(self, name: str, actor: str | None) -> None:
+        def gone(_: JobDefinition) -> None:
+            raise UnknownJob(name)  # race: another one of this name was created since, which nobody asked to delete
+
+        left = await self._store.data_jobs.delete(name, actor, force=True, reason=_DELETED, check=gone)
+        if left:
+            await self._store.cancel_left(name, left, _DELETED, actor)
+
+    @verb("POST", "/jobs/{name}/restore", Role.ADMIN, etag="version", gives=JOB, operation="restore_job")
+    async def restore(self, name: str, *, actor: str | None = None) -> JobView:
+        """Restore a deleted data job as its next version, not paused. Raise `Conflict` if there is one of this name.
+
+        Its schedules are not restored with it: restore the one that was deleted (`schedules.restore`), and enable those
+        that were disabled.
+        """
+        if name in self._registry.newest:
+            raise Conflict(f"job {name!r} is declared in code", hint="change it there")
+        check = partial(require_flat, known=self._registry.newest_definitions())
+        made = await self._store.data_jobs.restore(name, checked_actor(actor), check)
+        return job_view(made.job, made.facts)
+
+
+def _changes(name: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return changes of a job in rota's words, and those of its own schedule."""
+    given = translated_changes(options)
+    if given.pop("source_name", None) not in (None, name):
+        raise Invalid("source_name is the job's name, which does not change", hint="create another job")
+    document = given.pop("schedule", None)
+    require_unmasked(given)
+    return given, document
 
 
 def _created(made: MadeJob) -> CreatedJob:

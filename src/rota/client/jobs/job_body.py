@@ -118,6 +118,17 @@ class NewJobBody(JobBody, kw_only=True):
     run: Annotated[dict[str, Any], Meta(description="Payload of a run that is enqueued with the job")] | None = None
 
 
+class ChangedJobBody(JobBody, kw_only=True):
+    """`schedule` has the parts that change of the schedule that belongs to the job; a job without one gets it.
+
+    Words of other schedulers are translated as those of a new job: `interval_minutes`, `cron_expr`, `schedule_enabled`
+    and others are about its schedule. `source_name` may only repeat the job's name.
+    """
+
+    schedule: dict[str, Any] | None = None
+    """Changes of the job's own schedule."""
+
+
 _NOT_OPTIONS = ("kind", "name", "schedule", "run")
 
 
@@ -145,14 +156,15 @@ def _is_implied(kind: DataKind, options: Mapping[str, Any]) -> bool:
 
 def _options_in(body: JobBody) -> dict[str, Any]:
     fields = {name: value for name, value in msgspec.structs.asdict(body).items() if value is not UNSET}
-    options = {name: _option(value) for name, value in fields.items() if name not in _NOT_OPTIONS}
+    options = {name: option_of(value) for name, value in fields.items() if name not in _NOT_OPTIONS}
     for value in options.values():
         if isinstance(value, dict):
             encode(value, _LIMITS)
     return options
 
 
-def _option(value: Any) -> Any:
+def option_of(value: Any) -> Any:
+    """Return an option of a job or a run as Python takes it."""
     match value:
         case UniqueBody():
             return msgspec.to_builtins(value)
@@ -166,6 +178,10 @@ def _option(value: Any) -> Any:
 def _changes_in(body: JobBody, _: Mapping[str, Any]) -> dict[str, Any]:
     kind = {} if body.kind is UNSET else {"kind": body.kind}
     return {**kind, **_options_in(body)}
+
+
+def _changed_in(body: ChangedJobBody, _: Mapping[str, Any]) -> dict[str, Any]:
+    return {"schedule": body.schedule, **_changes_in(body, {})}
 
 
 def _new_job_in(body: NewJobBody, _: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,4 +205,4 @@ def payload_place(_: BadPayload, body: Any) -> str:
 
 
 NEW_JOB = Body(NewJobBody, _written, _new_job_in, translate=translated_job, others=True)
-CHANGES = Body(JobBody, _written, _changes_in, translate=translated_changes, others=True)
+CHANGES = Body(ChangedJobBody, _written, _changed_in, translate=translated_changes, others=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 
 from msgspec import Meta
 
+from rota.client.limits.live import LiveLimitVerbs
 from rota.core.access.roles import Role
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Queue, ResumedQueue
@@ -45,7 +46,7 @@ Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 CatchUp = Annotated[str, Meta(description="Plan times of the pause that still run: `skip`, `latest` or `all`")]
 
 
-class JobVerbs:
+class JobVerbs(LiveLimitVerbs):
     """Verbs about a job or a queue, by name."""
 
     store: Store
@@ -147,8 +148,9 @@ class JobVerbs:
         Raise `JobRefuses` if nothing of it is live or planned, or it is cancelled already.
         """
         done = await self.store.cancel_job(name, reason, checked_actor(actor), declared=self.registry.newest)
-        self.meters.cancels.add(done.total)
-        self.meters.runs[RunState.CANCELLED].add(done.ended)
+        counters = self.meters.of[name, (await self._definition(name)).queue]
+        counters.cancels.add(done.total)
+        counters.runs[RunState.CANCELLED].add(done.ended)
         assert done.facts is not None
         return CancelledJob(name, done.total, status_of(done.facts), done.schedules)
 
@@ -204,13 +206,21 @@ class JobVerbs:
         was_paused = await self.store.resume_queue(checked_name(queue, "queue"), checked_actor(actor))
         state = await self.store.queue(queue)
         return ResumedQueue(
-            state.queue, state.running, state.queued, state.scheduled, None, state.oldest_at, was_paused=was_paused
+            state.queue,
+            state.running,
+            state.queued,
+            state.scheduled,
+            None,
+            state.oldest_at,
+            state.live_limit,
+            was_paused=was_paused,
         )
 
     @verb("GET", "/scheduler/metrics", Role.VIEWER, operation="get_scheduler_metrics")
     async def scheduler_metrics(self) -> SchedulerMetrics:
-        """Return totals over all jobs and executions, which are the same from every server."""
-        return metrics_of(await self.store.executions.scheduler(self.registry.names()))
+        """Return totals over all jobs and executions, which are the same from every server. They are counted at most
+        every 30 seconds."""
+        return metrics_of(await self.store.executions.scheduler())
 
     @verb(
         "POST",

@@ -103,7 +103,10 @@ class QuotasClient:
         operation="resume_scope",
     )
     async def resume(self, kind: str, id: str, *, actor: str | None = None) -> ResumedScope:
-        """Resume a scope. Its own quota, or that of its kind, applies again."""
+        """Resume a scope. Its own quota, or that of its kind, applies again.
+
+        Raise `KindPaused` if the quota of its kind pauses it: then nothing of it would start.
+        """
         return ResumedScope(await self._store.quotas.resume(*checked_scope(kind, id), checked_actor(actor)))
 
     @verb("GET", "/quotas/{kind}/{id}", Role.VIEWER, gives=QUOTA)

@@ -6,44 +6,32 @@ import asyncio
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 from msgspec import Meta
 
+from rota.client.monitoring.overview_reader import OverviewReader
 from rota.config import Config
 from rota.core.access.roles import Role
 from rota.core.monitoring.charts import Series, series_of, stretch_of
-from rota.core.monitoring.overview import Overview, attention
+from rota.core.monitoring.overview import MOST_EACH, MOST_LISTED, Overview, UpcomingRuns, period_of, upcoming_runs
 from rota.core.monitoring.timeline import MOST_ATTEMPTS, Grouping, Timeline, asked_of, timeline_of
-from rota.values.clock import HostClock
-from rota.values.durations import Duration, in_micros
-from rota.values.instants import micros_at
-from rota.verbs.examples import OVERVIEW, SERIES, TIMELINE
+from rota.values.durations import Duration
+from rota.verbs.examples import OVERVIEW, SERIES, TIMELINE, UPCOMING
 from rota.verbs.verb import verb
 from rota.verbs.wire import Wired
 
 if TYPE_CHECKING:
     from rota.store import Store
-    from rota.store.monitoring.overview import OverviewFacts
 
 From = Annotated[datetime | None, Meta(description="Begin of the time range")]
 To = Annotated[datetime | None, Meta(description="End of the time range; by default now")]
-
-# Shorter than the pause after which a page asks again; otherwise the page would get the answer it already has and then
-# stop asking, although something has changed.
-_FRESH = 0.2
-_SLACK = 1_000_000
 
 
 class MonitoringClient:
     """Data for dashboards: overview, charts and timeline."""
 
-    def __init__(self, store: Store, config: Config) -> None:
+    def __init__(self, store: Store, config: Config, reader: OverviewReader | None = None) -> None:
         self._store = store
-        self._silence = in_micros(config.lease)
-        self._stuck_for = in_micros(config.lease + config.reaper) + _SLACK
-        self._reading = asyncio.Lock()
-        self._cached: Overview | None = None
-        self._fresh_until = 0.0
+        self._reader = reader or OverviewReader(store, config)
 
     @verb("GET", "/overview", Role.VIEWER, gives=OVERVIEW, operation="get_overview")
     async def overview(self) -> Overview:
@@ -51,13 +39,7 @@ class MonitoringClient:
 
         The answer is cached for a fifth of a second.
         """
-        # One query serves all callers that arrive while it runs.
-        async with self._reading:
-            began = self._store.clock.monotonic()
-            if self._cached is None or began >= self._fresh_until:
-                self._cached = await self._read()
-                self._fresh_until = began + _FRESH
-            return self._cached
+        return (await self._reader.read()).overview
 
     @verb("GET", "/series", Role.VIEWER, gives=SERIES, operation="get_series")
     async def series(
@@ -86,29 +68,35 @@ class MonitoringClient:
         limit: Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS, description="Maximum number of attempts")] = 500,
     ) -> Timeline:
         """Return the attempts within a time range (by default the last hour) and the plan times up to its end, in lanes
-        by `schedule`, `job`, `worker` or `queue`.
+        by `schedule`, `job`, `worker` or `queue`; and the plan times that were skipped or missed.
 
-        Only runs created up to a day before the range are considered; the newest `limit` attempts are returned.
+        Only runs created up to a day before the range are considered; the newest `limit` attempts are returned, and
+        `complete_from` tells from when on that is all of them.
         """
         query = asked_of(from_at, to_at, by, limit, await self._store.now())
         rows = await self._store.monitoring.timeline(query)
-        return await asyncio.to_thread(timeline_of, query, rows.bars, rows.upcoming, more=rows.more)
+        return await asyncio.to_thread(
+            timeline_of, query, rows.bars, rows.upcoming, rows.skipped, rows.ranges, unread_until=rows.unread_until
+        )
 
-    async def _read(self) -> Overview:
-        clock = self._store.clock
-        before = clock.micros()
-        snapshot = await self._store.monitoring.overview(self._silence, self._stuck_for)
-        offset = _certain_offset(before, micros_at(snapshot.overview.at), clock.micros())
-        return self._with_attention(snapshot, offset if isinstance(clock, HostClock) else 0)
+    @verb("GET", "/upcoming", Role.VIEWER, gives=UPCOMING, operation="list_upcoming_runs")
+    async def upcoming(
+        self,
+        within: Annotated[Duration, Meta(description="Length of the period from now on; at most `31d`")] = "1h",
+        *,
+        each: Annotated[int, Meta(ge=1, le=MOST_EACH, description="Most plan times to list of one schedule")] = 10,
+        limit: Annotated[int, Meta(ge=1, le=MOST_LISTED, description="Maximum number of items")] = 200,
+    ) -> UpcomingRuns:
+        """Return what is to begin within the next hour, or another period.
 
-    def _with_attention(self, snapshot: OverviewFacts, offset: int) -> Overview:
-        """Add what needs attention to the overview."""
-        facts = msgspec.structs.replace(snapshot.facts, polls=self._store.database.polls, offset=offset)
-        items, count = attention(facts)
-        return msgspec.structs.replace(snapshot.overview, attention=items, attention_count=count)
-
-
-def _certain_offset(before: int, database: int, after: int) -> int:
-    """Return by how much this host's clock certainly differs from the database's. The database read its clock between
-    `before` and `after`; a time between those is no difference."""
-    return before - database if database < before else after - database if database > after else 0
+        The next comes first: plan times of schedules that are not paused, runs that are delayed or wait for a retry. Of
+        a schedule that fires often, the first `each` plan times are listed; `more` of the last one says how many
+        follow. Runs that could begin now, and wait for a worker, a limit or other runs, are not listed.
+        """
+        length = period_of(within)
+        rows = await self._store.monitoring.upcoming(length, limit)
+        until = rows.now + length
+        # In a thread: thousands of schedules may have plan times in the period.
+        return await asyncio.to_thread(
+            upcoming_runs, rows.now, until, rows.schedules, rows.runs, each=each, limit=limit, more=rows.more
+        )

@@ -1,32 +1,38 @@
-"""Cancel or retry all runs that match a filter: find them first, then act in batches so that workers get their turn."""
+"""Cancel, retry or purge all runs that match a filter: find them first, then act in batches, so that others come in."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 
-from rota.core.runs.bulk import MOST_COUNTED, BulkResult, Counted, Found, SoFar
+import msgspec
+
+from rota.core.runs.bulk import MOST_COUNTED, BulkResult, Counted, Found, Purged, SoFar
 from rota.core.runs.run import NewRun, RunFilter
 from rota.core.states import RunState
-from rota.errors import BulkMismatch, Invalid, NotCancellable, RotaError, RunIsFinal, Unavailable, UnknownRun
-from rota.observability.metrics import Counter
+from rota.engine.observability.meters import Meters
+from rota.errors import BulkMismatch, Invalid, NotCancellable, RotaError, RunIsFinal, UnknownRun
+from rota.observability.metrics import OTHER, Counter
 from rota.store import Store
 from rota.store.runs.bulk import Refusals
 from rota.store.runs.waits import DEPENDENCY
-from rota.values.durations import Duration, parse_duration
+from rota.values.durations import Duration, format_duration, in_micros, parse_duration
+from rota.values.instants import instant
 
+Again = Callable[[Sequence[str], str | None], Awaitable[Mapping[str, NewRun | RotaError]]]
 _BATCH = 500
-_AT_ONCE = 4  # leaves connections of the pool to others
+_PURGED_AT_ONCE = 1_000  # as the janitor
 
 
 class Bulk:
-    """Bulk commands. `again` builds the retry of a run and writes nothing. `ended` counts runs that a cancel ended at
-    once."""
+    """Bulk commands. `again` builds the retries of runs, or tells why not, and writes nothing. `meters` count runs that
+    a cancel ended at once."""
 
-    def __init__(self, store: Store, again: Callable[[str, str | None], Awaitable[NewRun]], ended: Counter) -> None:
+    def __init__(self, store: Store, again: Again, meters: Meters) -> None:
         self._store = store
         self._again = again
-        self._ended = ended
+        self._meters = meters
 
     async def count(self, run_filter: RunFilter, most: int, within: Duration | None) -> Counted:
         """Count matching runs, up to `most`."""
@@ -51,8 +57,9 @@ class Bulk:
             refused: Refusals = {}
             for run_id in run_ids:
                 try:
-                    if (await self._store.cancel(run_id, reason, actor)).state is RunState.CANCELLED:
-                        self._ended.add()
+                    run = await self._store.cancel(run_id, reason, actor)
+                    if run.state is RunState.CANCELLED:
+                        self._meters.of[run.job, run.queue].runs[run.state].add()
                 except RunIsFinal as error:
                     if not await self._ended_with_parent(run_id):
                         refused[run_id] = error
@@ -62,13 +69,18 @@ class Bulk:
 
         async def cancel_waiting(run_ids: Sequence[str]) -> Refusals:
             remaining = await self._store.bulk.cancel_waiting(run_ids, reason, actor)
-            self._ended.add(len(run_ids) - len(remaining))
+            self._ended(run_filter).add(len(run_ids) - len(remaining))
             return await cancel_each(remaining)
 
         result = await _in_batches(BulkResult(len(runs)), waiting, _BATCH, cancel_waiting, progress)
         result = await _in_batches(result, claimed, 1, cancel_each, progress)
         await self._store.bulk.note("cancelled", run_filter, result, actor)
         return result
+
+    def _ended(self, run_filter: RunFilter) -> Counter:
+        """Return the counter of runs that were cancelled together: of their job and queue, if the filter names both."""
+        job, queue = run_filter.job or OTHER, run_filter.queue or OTHER
+        return self._meters.of[job, queue].runs[RunState.CANCELLED]
 
     async def _ended_with_parent(self, run_id: str) -> bool:
         """Return whether the run ended because a run it depends on was cancelled first: that counts as cancelled."""
@@ -87,6 +99,38 @@ class Bulk:
         await self._store.bulk.note("retried", run_filter, result, actor)
         return result
 
+    async def purge(
+        self,
+        run_filter: RunFilter,
+        older_than: Duration | None,
+        actor: str | None,
+        expected: int | None,
+        progress: SoFar | None,
+        *,
+        dry_run: bool,
+    ) -> Purged:
+        """Delete all matching runs that nothing needs."""
+        age = parse_duration(older_than, "older_than") if older_than is not None else timedelta(0)
+        runs = await self._find(await self._older(run_filter, age), expected)
+
+        async def purge(batch: Sequence[str]) -> Refusals:
+            return await self._store.bulk.purge(batch, in_micros(age), dry_run=dry_run)
+
+        result = await _in_batches(BulkResult(len(runs)), [run.id for run in runs], _PURGED_AT_ONCE, purge, progress)
+        if not dry_run:
+            more = {} if older_than is None else {"older_than": format_duration(age)}
+            await self._store.bulk.note("purged", run_filter, result, actor, **more)
+        reusable, advice = await self._store.bulk.space()
+        return Purged(result.matched, result.done, result.refused, reusable, advice)
+
+    async def _older(self, run_filter: RunFilter, age: timedelta) -> RunFilter:
+        """Narrow the filter to runs that can have ended so long ago: nothing ends before it is created."""
+        if not age:
+            return run_filter
+        latest = instant(await self._store.now() - in_micros(age))
+        before = min(latest, run_filter.created_before or latest)
+        return msgspec.structs.replace(run_filter, created_before=before)
+
     async def _find(self, run_filter: RunFilter, expected: int | None) -> list[Found]:
         """Return all runs that match now, oldest first. Runs that come to match later are not touched."""
         runs = await self._store.searching.find(run_filter, expected)
@@ -95,37 +139,10 @@ class Bulk:
         return runs[::-1]
 
     async def _retry_batch(self, run_ids: Sequence[str], actor: str | None) -> Refusals:
-        answers: list[NewRun | BaseException] = []
-        for start in range(0, len(run_ids), _AT_ONCE):
-            part = run_ids[start : start + _AT_ONCE]
-            answers += await asyncio.gather(*[self._again(id, actor) for id in part], return_exceptions=True)
-        runs: list[NewRun] = []
-        refused: Refusals = {}
-        for run_id, answer in zip(run_ids, answers, strict=True):
-            match answer:
-                case NewRun():
-                    runs.append(answer)
-                case RotaError() if not isinstance(answer, Unavailable):
-                    refused[run_id] = answer
-                case _:
-                    raise answer
-        return refused | await self._enqueue(runs)
-
-    async def _enqueue(self, runs: Sequence[NewRun]) -> Refusals:
-        """Enqueue retries together; if one is refused, each by itself."""
-        if not runs:
-            return {}
-        try:
-            return await self._store.bulk.retry(runs)
-        except Unavailable:
-            raise
-        except RotaError as error:
-            if len(runs) == 1:
-                return {str(runs[0].retry_of): error}
-        refused: Refusals = {}
-        for run in runs:
-            refused |= await self._enqueue([run])
-        return refused
+        retries = await self._again(run_ids, actor)
+        refused: Refusals = {id: answer for id, answer in retries.items() if isinstance(answer, RotaError)}
+        runs = [answer for answer in retries.values() if isinstance(answer, NewRun)]
+        return refused | (await self._store.bulk.retry(runs) if runs else {})
 
 
 async def _in_batches(

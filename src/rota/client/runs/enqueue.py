@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
-from rota.client.handle import Door, Handle, handle_by
+from rota.client.handle import Door, Handle, Handles
 from rota.client.jobs.jobs import JobVerbs
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.dependencies import Dependency, link, parts_of, places_of
-from rota.core.runs.options import Order, carrying, gates_of, new_run, scope_of
+from rota.core.runs.options import Order, carrying, gates_of, key_holds, new_run, scope_of
+from rota.core.runs.payload import pending_of
 from rota.core.runs.run import Enqueued, NewRun, Run
 from rota.core.states import RunState
-from rota.errors import Forbidden
+from rota.errors import Forbidden, Invalid
 from rota.observability import tracing
 from rota.registry.data_jobs import KINDS
 from rota.registry.jobs import Handler
-from rota.registry.signature import check_schema
+from rota.registry.signature import check_schema, without
 from rota.values import json
 from rota.values.instants import instant
 from rota.values.json import Limits
 from rota.values.scope import GLOBAL, Scope, scope_text
 
 if TYPE_CHECKING:
+    from rota.registry.hooks.enqueue_middleware import EnqueueMiddleware
     from rota.store.databases.batcher import Batcher
 
+Build = Callable[[Order], NewRun]
 Find = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """Maps shortened ids to whole ones."""
+
+
+async def no_parts(parts: Sequence[str]) -> Mapping[str, str]:
+    """Refuse shortened ids, where nobody can look them up."""
+    for part in parts:
+        raise Invalid(
+            f"{part!r} is a part of an id", hint="inside your transaction a run follows whole ids, or handles"
+        )
+    return {}
 
 
 async def linked(
@@ -46,12 +59,17 @@ async def linked(
     whole_ids = await find(parts_of(afters, places, whole=whole))
     links = link(afters, places, whole_ids)
     ids = dict(zip(links.order, sorted(run.id for run in runs), strict=True))
-    return [replace(run, id=ids[place], after=_after(links.follows[place], ids)) for place, run in enumerate(runs)]
+    # Each follows others, so it is like none.
+    return [
+        replace(run, id=ids[place], after=_after(links.follows[place], ids), like=None)
+        for place, run in enumerate(runs)
+    ]
 
 
-def _after(follows: Mapping[int | str, int], ids: Mapping[int, str]) -> tuple[Dependency, ...]:
+def _after(follows: Mapping[int | str, Dependency], ids: Mapping[int, str]) -> tuple[Dependency, ...]:
     return tuple(
-        Dependency(ids[parent] if isinstance(parent, int) else parent, kind) for parent, kind in follows.items()
+        replace(dependency, run=ids[parent] if isinstance(parent, int) else parent)
+        for parent, dependency in follows.items()
     )
 
 
@@ -135,6 +153,8 @@ def all_as_made(enqueued_runs: Iterable[tuple[NewRun, Enqueued]]) -> list[Run | 
 
 
 _NONE: tuple[None, None] = None, None
+_REQUEST = {"idempotency_key"}
+_NO_OPTIONS: Mapping[str, Any] = {}
 
 
 class EnqueueVerbs(JobVerbs):
@@ -146,12 +166,15 @@ class EnqueueVerbs(JobVerbs):
     _gatherer: Batcher[NewRun, Enqueued]
     door: Door | None = None
     """The app or blocking client that this client serves: handles ask through it."""
-    _models: dict[str, tuple[JobDefinition, NewRun]]
-    """The last run without options of each job: a model for the next, which differs in id and payload only."""
+    _builders: dict[tuple[str, bool], tuple[JobDefinition, Build]]
+    """Functions that build the next run without options of each job: it differs from the last in id and payload."""
 
     async def enqueue(self, order: Order) -> Handle[Any]:
         """Enqueue a run and return its handle once it is committed. Concurrent calls share a transaction."""
-        answer = (await self._traced_enqueue(order))[1]
+        if self.registry.around_enqueue is None:
+            answer = (await self._traced_enqueue(order))[1]
+        else:
+            answer = (await self._surrounded_enqueue([order], self.registry.around_enqueue))[0][1]
         handle: Handle[Any] = Handle(answer.id, answer.created, answer.created_micros, answer.run_micros)
         handle.__dict__["door"] = self.door or self  # as `handle_by` does, without a hop on the way of every enqueue
         return handle
@@ -169,17 +192,18 @@ class EnqueueVerbs(JobVerbs):
             (answer,) = await self.store.enqueue(await self._linked([order], [run]))
         else:
             answer = await self._gatherer.add(run)
-        self.meters.enqueued.add(answer.created)
+        self.meters.of[run.job, run.queue].enqueued.add(answer.created)
         return run, answer
 
     async def enqueue_shown(self, orders: Sequence[Order]) -> Sequence[tuple[Run, bool]]:
         """Enqueue runs and return each with whether it is new: as created, or as it is now if it existed. Most need no
         read."""
-        pairs = (
-            [await self._traced_enqueue(orders[0])]
-            if len(orders) == 1
-            else await self._traced_enqueue_many(list(orders))
-        )
+        if self.registry.around_enqueue is not None:
+            pairs = await self._surrounded_enqueue(orders, self.registry.around_enqueue)
+        elif len(orders) == 1:
+            pairs = [await self._traced_enqueue(orders[0])]
+        else:
+            pairs = await self._traced_enqueue_many(list(orders))
         runs = all_as_made(pairs)
         unknown = [answer.id for run, (_, answer) in zip(runs, pairs, strict=True) if run is None]
         stored = iter(await self.store.get_runs(unknown) if unknown else ())
@@ -189,34 +213,54 @@ class EnqueueVerbs(JobVerbs):
         """Enqueue several runs, all or nothing. Runs of the same call may depend on each other: `after` names the `ref`
         of another."""
         door = self.door or self
-        return [
-            handle_by(door, answer.id, answer.created, answer.created_micros, answer.run_micros)
-            for _, answer in await self._traced_enqueue_many(list(orders))
-        ]
+        if self.registry.around_enqueue is not None:
+            pairs = await self._surrounded_enqueue(list(orders), self.registry.around_enqueue)
+        else:
+            pairs = await self._traced_enqueue_many(list(orders))
+        return Handles(door, [answer for _, answer in pairs])
 
     async def _traced_enqueue_many(self, orders: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
-        """Enqueue orders that the caller keeps alive: models are cached by the `id()` of their options."""
         if self._traced and orders:
             with tracing.enqueue_span(orders[0].job):
                 return await self._enqueue_many(orders)
         return await self._enqueue_many(orders)
 
+    async def _surrounded_enqueue(
+        self, orders: Sequence[Order], around: EnqueueMiddleware
+    ) -> Sequence[tuple[NewRun, Enqueued]]:
+        async with around.entered(orders) as enqueues:
+            changed = [enqueue.order for enqueue in enqueues]
+            single = len(changed) == 1
+            pairs = [await self._traced_enqueue(changed[0])] if single else await self._traced_enqueue_many(changed)
+            around.note(enqueues, [answer for _, answer in pairs])
+            return pairs
+
     async def _enqueue_many(self, orders: Sequence[Order]) -> Sequence[tuple[NewRun, Enqueued]]:
-        models: dict[tuple[str, int], NewRun] = {}
+        models: dict[tuple[str, int], Build] = {}
         runs: list[NewRun] = []
+        related = False
+        # Orders of one job and the same options mostly follow each other.
+        job, options, build = "", _NO_OPTIONS, None
         for order in orders:
-            model = models.get((order.job, id(order.options)))
-            handler = self.registry.newest.get(order.job)
-            if model is None or model.holds or handler is None:
-                model = models[order.job, id(order.options)] = await self.prepare(order)
-                runs.append(model)
-            else:
-                runs.append(self._from_model(model, handler, order))
-        if any(model.after for model in models.values()) or any("ref" in order.options for order in orders):
+            if order.options is not options or order.job != job:
+                job, options = order.job, order.options
+                build = models.get((job, id(options)))
+            if build is not None:
+                runs.append(build(order))
+                continue
+            run = await self.prepare(order)
+            runs.append(run)
+            related = related or bool(run.after) or "ref" in options
+            handler = self.registry.newest.get(job)
+            if handler is not None and "inputs" not in options:
+                build = models[job, id(options)] = self._builder(run, handler)
+        if related:
             runs = await self._linked(orders, runs)
         answers = await self.store.enqueue(runs) if runs else []
-        self.meters.enqueued.add(sum([answer.created for answer in answers]))
-        return list(zip(runs, answers, strict=True))
+        pairs = list(zip(runs, answers, strict=True))
+        for subject, count in Counter([(run.job, run.queue) for run, answer in pairs if answer.created]).items():
+            self.meters.of[subject].enqueued.add(count)
+        return pairs
 
     async def _linked(self, orders: Sequence[Order], runs: Sequence[NewRun]) -> list[NewRun]:
         """Resolve dependencies. Within a scope, whole ids are looked up, too: runs of other scopes must not be
@@ -239,30 +283,62 @@ class EnqueueVerbs(JobVerbs):
 
     def _of_declared(self, handler: Handler, order: Order) -> NewRun:
         definition = handler.definition
-        model_of, model = self._models.get(order.job, _NONE)
-        if model is not None and model_of is definition and not order.options:
-            return self._from_model(model, handler, order)
-        payload = handler.payload.encode(order.arguments, self._limits)
+        options = order.options
+        model = (order.job, bool(options))  # of runs without options, and of those with an idempotency key of their own
+        usual = not options or options.keys() == _REQUEST
+        built_of, build = self._builders.get(model, _NONE) if usual else _NONE
+        if build is not None and built_of is definition:
+            return build(order)
+        kind = handler.payload
+        if "inputs" in order.options:
+            kind = kind.without(pending_of(order.options))
+        payload = kind.encode(order.arguments, self._limits)
         run = new_run(definition, self.store.new_id(), payload, order.options, self.scope)
-        if not order.options and not run.holds:
-            self._models[order.job] = definition, run
+        if usual:
+            self._builders[model] = definition, self._builder(run, handler)
         return run
 
-    def _from_model(self, model: NewRun, handler: Handler, order: Order) -> NewRun:
-        """Build a run from a model with the same job and options: only id and payload differ, and gates if their key
-        depends on the payload."""
-        payload = handler.payload.encode(order.arguments, self._limits)
-        gates = model.gates and gates_of(handler.definition, Scope(model.scope_kind, model.scope_id), payload)
-        like = model if gates == model.gates else None
-        return replace(model, id=self.store.new_id(), payload=payload, gates=gates, like=like)
+    def _builder(self, model: NewRun, handler: Handler) -> Build:
+        """Return a function that builds runs of the model's job with the same options, or another idempotency key: only
+        id and payload differ, and keys and gates that depend on them."""
+        encode, limits, new_id = handler.payload.encode, self._limits, self.store.new_id
+        scope = Scope(model.scope_kind, model.scope_id)
+
+        def plain(order: Order) -> NewRun:
+            payload = encode(order.arguments, limits)
+            return replace(model, id=new_id(), payload=payload, like=model)
+
+        def gated(order: Order) -> NewRun:
+            payload = encode(order.arguments, limits)
+            gates = gates_of(handler.definition, scope, payload)
+            return replace(
+                model, id=new_id(), payload=payload, gates=gates, like=model if gates == model.gates else None
+            )
+
+        def keyed(order: Order) -> NewRun:
+            run = gated(order) if model.gates else plain(order)
+            holds = key_holds(handler.definition, scope, model.key, run.payload, order.options, self.scope)
+            return replace(run, holds=holds)
+
+        if model.holds:
+            return keyed
+        return gated if model.gates else plain
 
     def _of_stored(self, definition: JobDefinition, order: Order, id: str) -> NewRun:
         """Build a run of a job whose code this process does not have."""
         payload = json.encode(order.arguments, self._limits)
-        check_schema(definition.payload_schema, payload, self._limits)
+        check_schema(without(definition.payload_schema, pending_of(order.options)), payload, self._limits)
         run = new_run(definition, id, payload, order.options, self.scope)
         run = replace(run, droppable=self._is_droppable(definition))
         return carrying(run, tracing.traceparent()) if self._traced else run
+
+    def _checked_payload(self, handler: Handler | None, definition: JobDefinition, arguments: dict[str, Any]) -> str:
+        """Encode a payload, checked by the job's function, or by its stored schema without one."""
+        if handler is not None:
+            return handler.payload.encode(arguments, self._limits)
+        payload = json.encode(arguments, self._limits)
+        check_schema(definition.payload_schema, payload, self._limits)
+        return payload
 
     def _is_droppable(self, definition: JobDefinition) -> bool:
         """Return whether the job may be a data job, which somebody may delete. Jobs in code are never deleted."""

@@ -1,9 +1,12 @@
-"""Pages of runs, as they stand in answers, and their cursors."""
+"""Pages of runs, as they stand in answers, and their cursors; paging words of a run's log."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
+from msgspec import Meta
+
+from rota.core.progress.notes import MOST_LINES
 from rota.core.runs.dependencies import is_whole
 from rota.core.runs.run import Run
 from rota.core.runs.search import RunPage
@@ -33,6 +36,9 @@ def run_before(cursor: str | None) -> str | None:
 
 
 Before = Annotated[str | None, Wired(Cursor | None, cursor_below, run_before)]
+Lines = Annotated[int, Meta(ge=1, le=MOST_LINES, description="Maximum number of items")]
+LineCursor = Annotated[str | None, Meta(description="`next_cursor` of the previous page, or `cursor` of any line")]
+TAIL = "Begin so many lines before the end"
 
 
 def _written(page: RunPage) -> dict[str, Any]:

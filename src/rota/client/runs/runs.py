@@ -14,17 +14,17 @@ from rota.client.jobs.jobs import Reason
 from rota.client.monitoring.audit import EVENTS
 from rota.client.runs.assignment import AssignmentVerbs
 from rota.client.runs.enqueue import EnqueueVerbs
-from rota.client.runs.pages import RUN_PAGE, Before, checked_place
+from rota.client.runs.pages import RUN_PAGE, TAIL, Before, LineCursor, Lines, checked_place
+from rota.client.runs.relations import RelationVerbs
 from rota.client.subscription import Subscription
 from rota.core.access.roles import Role
 from rota.core.jobs.status import RETRIED_BY_HAND
 from rota.core.jobs.unique import OnConflict
 from rota.core.ledger.audit import Event
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.progress.notes import MOST_LINES, LogLine, Progress, checked_count, progress_of
+from rota.core.progress.notes import LogLine, Progress, progress_of
 from rota.core.progress.steps import Step
-from rota.core.runs.bulk import MOST_COUNTED, BulkResult, Counted, SoFar, to_cancel, to_retry
-from rota.core.runs.dependencies import RelatedRun
+from rota.core.runs.bulk import MOST_COUNTED, BulkResult, Counted, Purged, SoFar, to_cancel, to_purge, to_retry
 from rota.core.runs.options import (
     asked_as,
     eligibility_of,
@@ -34,13 +34,17 @@ from rota.core.runs.options import (
     request_hold,
     with_limits_of_schedule,
 )
+from rota.core.runs.payload import taken_again
+from rota.core.runs.redaction import Discreet, edited_fields, restored
 from rota.core.runs.run import Attempt, EnqueuedRun, NewRun, Run, RunFilter, enqueued_as
 from rota.core.runs.search import RunPage
 from rota.core.states import RunState
 from rota.core.workers.requirements import NOTHING
 from rota.errors import (
+    BadPayload,
     Conflict,
     Forbidden,
+    Invalid,
     JobDisabled,
     NothingToRetry,
     RotaError,
@@ -48,12 +52,13 @@ from rota.errors import (
     RunNotFinal,
     StillRunning,
     Unavailable,
+    UnknownRun,
 )
 from rota.values.actor import checked_actor
 from rota.values.durations import Duration, in_micros, parse_duration
 from rota.values.scope import scope_text
 from rota.verbs.bounds import within_bounds
-from rota.verbs.examples import ATTEMPT, EVENT, EXPLANATION, LOG_LINE, PROGRESS, RELATED, RUN, STEP
+from rota.verbs.examples import ATTEMPT, EVENT, EXPLANATION, LOG_LINE, PROGRESS, RUN, STEP
 from rota.verbs.pages import MOST, Limit, Page
 from rota.verbs.verb import verb
 
@@ -61,7 +66,7 @@ if TYPE_CHECKING:
     from rota.client.changes import ChangePoller
     from rota.client.runs.bulk import Bulk
     from rota.config import Config
-    from rota.store.runs.enqueue import RetryFacts
+    from rota.store.runs.read import RetryFacts
 
 T = TypeVar("T")
 MOST_LISTED = MOST
@@ -87,7 +92,7 @@ def _failed(run: Run) -> RunFailed:
     )
 
 
-class RunVerbs(EnqueueVerbs, AssignmentVerbs):
+class RunVerbs(EnqueueVerbs, AssignmentVerbs, RelationVerbs):
     """Verbs about runs, by id."""
 
     config: Config
@@ -177,30 +182,19 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         self,
         run_id: str,
         *,
-        after: Annotated[str | None, Meta(description="`cursor` of the last line seen")] = None,
-        last: Annotated[
-            Annotated[int, Meta(ge=1, le=MOST_LINES)] | None, Meta(description="Only so many lines, from the end")
-        ] = None,
+        limit: Lines = 1_000,
+        cursor: LineCursor = None,
+        tail: Annotated[Lines | None, Meta(description=TAIL)] = None,
     ) -> Sequence[LogLine]:
-        """List log lines of a run's attempts, oldest first, one page at a time. `after` is the cursor of the last line
-        seen.
+        """List log lines of a run's attempts, oldest first, one page at a time. `cursor` is that of the last line seen.
 
-        `last` returns only that many lines from the end.
+        `tail` begins so many lines before the end.
         """
-        if last is not None:
-            return await self.store.notes.last_logs(run_id, checked_count(last, "last"), self.scope)
-        return await self.store.notes.logs(run_id, after, self.scope)
-
-    @_about_run("/runs/{id}/parents", page=Page(), gives=RELATED, operation="list_parents")
-    async def parents(self, run_id: str) -> Sequence[RelatedRun]:
-        """List the runs that a run depends on, in the order given."""
-        return await self.store.dependencies.parents(run_id, self.scope)
-
-    # By id: a child may be pruned between two pages.
-    @_about_run("/runs/{id}/children", page=Page(lambda child: child.id), gives=RELATED, operation="list_children")
-    async def children(self, run_id: str) -> Sequence[RelatedRun]:
-        """List the runs that depend on a run, oldest first."""
-        return await self.store.dependencies.children(run_id, self.scope)
+        if tail is None:
+            return await self.store.notes.logs(run_id, cursor, self.scope, limit)
+        if cursor is not None:
+            raise Invalid("cursor and tail exclude each other", hint="give one of them")
+        return (await self.store.notes.last_logs(run_id, tail, self.scope))[:limit]
 
     async def wait(self, run_id: str, timeout: Duration | None = None) -> Run:
         """Wait until a run is final and return it; raise `StillRunning` after `timeout`."""
@@ -256,9 +250,10 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
     async def cancel(self, run_id: str, *, reason: Reason = None, actor: str | None = None) -> Run:
         """Cancel a run, and return it: `cancelled`, or `cancelling` while its worker has its grace period."""
         run = await self.store.cancel(run_id, reason, checked_actor(actor), self.scope)
-        self.meters.cancels.add()
+        counters = self.meters.of[run.job, run.queue]
+        counters.cancels.add()
         if run.state is RunState.CANCELLED:
-            self.meters.runs[run.state].add()
+            counters.runs[run.state].add()
         return run
 
     @verb(
@@ -279,6 +274,9 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         *,
         keep_steps: Annotated[bool, Meta(description="Reuse the results of completed steps")] = False,
         from_step: Annotated[str | None, Meta(description="Reuse only those before this step")] = None,
+        payload: Annotated[
+            dict[str, Any] | None, Meta(description="Payload of the new run, if it is to differ from the old one")
+        ] = None,
         actor: str | None = None,
         idempotency_key: str | None = None,
     ) -> EnqueuedRun:
@@ -287,24 +285,59 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
 
         `keep_steps` reuses the results of completed steps; `from_step` reuses only those before that step. With an
         `idempotency_key` the call is safe to repeat: it returns the run created the first time.
+
+        Another `payload` is checked as that of any new run is; secrets that are masked in it stay as they were, and the
+        audit trail names the fields that differ. Results of steps are those of the old payload, so they cannot be kept.
         """
-        again = await self._again(run_id, actor)
+        if payload is not None and (keep_steps or from_step is not None):
+            raise Invalid("results of steps cannot be kept for another payload", hint="give one of the two")
+        again = await self._again(run_id, actor, payload)
         if idempotency_key is not None:
-            content = ("retry", again.retry_of, keep_steps, from_step)
+            content = ("retry", again.retry_of, keep_steps, from_step, *([] if payload is None else [again.payload]))
             again = asked_as(again, request_hold(idempotency_key, *content, within=self.scope))
         if keep_steps or from_step is not None:
             run = await self.store.enqueue_keeping(again, from_step)
         else:
             run = await self.store.enqueue_retry(again)
-        self.meters.enqueued.add(run.created)
+        self.meters.of[run.job, run.queue].enqueued.add(run.created)
         return run
 
-    async def _again(self, run_id: str, actor: str | None) -> NewRun:
-        """Build the retry of a run; write nothing."""
-        return await self._retry_of(await self.store.retry_facts(run_id, self.scope), actor)
+    async def _again(self, run_id: str, actor: str | None, payload: dict[str, Any] | None = None) -> NewRun:
+        """Build the retry of a run, with another payload if one is given; write nothing."""
+        facts = await self.store.retry_facts(run_id, self.scope)
+        return await self._retry_of(facts if payload is None else await self._edited(facts, payload), actor)
+
+    async def _edited(self, facts: RetryFacts, payload: dict[str, Any]) -> RetryFacts:
+        """Return what a retry with another payload is made of."""
+        old = facts.run
+        if not isinstance(payload, dict):
+            raise BadPayload("$", "must be an object")
+        whole = restored(payload, old.payload, Discreet(old).run().payload)
+        handler = self.registry.newest.get(old.job)
+        definition = facts.job if handler is None else handler.definition
+        text = self._checked_payload(handler, definition or await self._definition(old.job), whole)
+        copy = msgspec.structs.replace(facts.copy, payload=text, edited=edited_fields(whole, old.payload))
+        return msgspec.structs.replace(facts, copy=copy)
+
+    async def _all_again(self, run_ids: Sequence[str], actor: str | None) -> dict[str, NewRun | RotaError]:
+        """Build the retries of runs, or tell why not; write nothing."""
+        facts = await self.store.retry_facts_of(run_ids, self.scope)
+        answers: dict[str, NewRun | RotaError] = {}
+        for run_id in run_ids:
+            try:
+                if run_id not in facts:
+                    raise UnknownRun(run_id)
+                answers[run_id] = await self._retry_of(facts[run_id], actor)
+            except Unavailable:
+                raise
+            except RotaError as error:
+                answers[run_id] = error
+        return answers
 
     async def _retry_of(self, facts: RetryFacts, actor: str | None) -> NewRun:
         old, original = facts.run, facts.copy
+        if facts.taken:
+            original = msgspec.structs.replace(original, payload=taken_again(original.payload, facts.taken))
         if not old.state.is_final:
             raise RunNotFinal(old.id, old.state)
         if old.parent_id is not None:
@@ -382,9 +415,32 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
         scoped = to_retry(await self._scoped_filter(run_filter), everything=everything)
         return await self._bulk.retry(scoped, checked_actor(actor), expected, progress)
 
+    @within_bounds()
+    async def purge(
+        self,
+        run_filter: RunFilter,
+        *,
+        older_than: Annotated[Duration | None, Meta(description="Only runs that ended longer ago")] = None,
+        dry_run: bool = False,
+        actor: str | None = None,
+        expected: int | None = None,
+        everything: bool = False,
+        progress: SoFar | None = None,
+    ) -> Purged:
+        """Delete all matching runs that have ended, now, whatever their job's retention. If more than `expected` match,
+        raise `BulkMismatch` and delete nothing.
+
+        Runs that are still needed stay, and are counted by reason: those that live runs depend on, that keys lead to,
+        that schedules continue from, and the newest success of a job. Statistics and ledgers keep what counts. A
+        `dry_run` deletes nothing, and counts the same.
+        """
+        scoped = await self._scoped_filter(run_filter)
+        scoped = to_purge(scoped, everything=everything or older_than is not None)
+        return await self._bulk.purge(scoped, older_than, checked_actor(actor), expected, progress, dry_run=dry_run)
+
     def subscribe(self, topics: Iterable[str]) -> Subscription:
         """Subscribe to change hints for topics: `run:<id>`, `runs`, `schedules`, `workers` or `queues`."""
-        return self._hints.subscribe(topics)
+        return self._hints.subscribe(topics, self.scope)
 
     def follow(self, run_id: str) -> AsyncGenerator[Run]:
         """Yield the run now, and again whenever its state, progress or log changes, until it is final."""
@@ -421,7 +477,7 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs):
             new_run = asked_as(await self._retry_of(facts, actor), request)
             run = await self.store.retry_newest(new_run, request, self.scope)
             if run is not None:
-                self.meters.enqueued.add(run.created)
+                self.meters.of[run.job, run.queue].enqueued.add(run.created)
                 return run
         raise Unavailable(f"job {name!r} kept getting new runs while it was being retried", hint="try again")
 

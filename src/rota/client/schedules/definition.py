@@ -16,8 +16,6 @@ from rota.registry.signature import check_schema
 from rota.values.json import Limits, encode
 from rota.values.names import checked_name
 
-MOST_PREVIEWED = 1_000
-
 
 class DefinitionVerbs(ABC):
     """Verbs that check definitions. Payloads are checked by the job's code if this process has it, otherwise by its
@@ -73,9 +71,3 @@ def jobs_of(parsed: Parsed) -> list[str]:
 def parsed_of(name: str, job: str, trigger: Trigger, options: Mapping[str, Any]) -> Parsed:
     """Read the arguments of a verb as a document, so that mistakes are told alike wherever they are made."""
     return parse({"name": name, **changes_of(name, job, trigger, options)})
-
-
-def require_limit(limit: int, most: int, name: str = "limit") -> None:
-    """Raise `Invalid` unless `limit` is from 1 to `most`."""
-    if not 1 <= limit <= most:
-        raise Invalid(f"{name} must be 1 to {most}, not {limit}")

@@ -13,13 +13,13 @@ from rota.core.access.roles import Role
 from rota.core.ledger.audit import Event
 from rota.core.ledger.backfill import Backfill, BackfillOrder, ran_of
 from rota.core.ledger.explain_plan_time import Explanation
-from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PagePosition
+from rota.core.ledger.occurrences import Occurrence, OccurrencePage, OccurrenceQuery, PagePosition, place_after
 from rota.core.ledger.verify import Verification
 from rota.core.schedules.recent_runs import Recent, checked_recent
 from rota.errors import Invalid
 from rota.values.actor import checked_actor
 from rota.values.durations import in_micros
-from rota.values.instants import micros_at
+from rota.values.instants import instant, micros_at
 from rota.verbs import examples
 from rota.verbs.bounds import within_bounds
 from rota.verbs.pages import Page
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rota.store import Store
 
 MOST_OCCURRENCES = 10_000
-Occurrences = Annotated[int, Meta(ge=1, le=MOST_OCCURRENCES)]
+Occurrences = Annotated[int, Meta(ge=1, le=MOST_OCCURRENCES, description="Maximum number of items")]
 _DAY = timedelta(days=1)
 
 
@@ -51,20 +51,56 @@ class HistoryVerbs:
     ) -> Sequence[Occurrence]:
         """List what happened to each plan time, oldest first; by default over the last day.
 
-        A range of plan times that overlaps the window is returned whole. `after` is where the previous page with the
-        same `from_at` and `to_at` ended.
+        A range of plan times that overlaps the window is returned whole, and so is a plan time of many scopes: they are
+        not cut by `limit`, and the first line of each has their `summary`. `after` is where the previous page with the
+        same `from_at` and `to_at` ended; `occurrence_page` says where.
         """
-        last = await self._store.now() if to_at is None else _micros(to_at, "to")
-        first = last - in_micros(_DAY) if from_at is None else _micros(from_at, "from")
+        if after is not None and after.from_at is None:
+            if from_at is None or to_at is None:
+                raise Invalid("after needs from_at and to_at", hint="pass those of the previous page")
+            after = PagePosition(after.at, after.told, _zoned(from_at, "from"), _zoned(to_at, "to"))
+        return (await self.occurrence_page(name, from_at, to_at, limit=limit, after=after)).occurrences
+
+    @verb(
+        "GET",
+        "/schedules/{name}/occurrences",
+        Role.VIEWER,
+        names={"after": "cursor"},
+        answer=forms.OCCURRENCE_PAGE,
+        gives=examples.OCCURRENCE,
+        operation="list_occurrences",
+    )
+    async def occurrence_page(
+        self,
+        name: str,
+        from_at: Annotated[
+            datetime | None, Meta(description="The first plan time; by default a day before `to`")
+        ] = None,
+        to_at: Annotated[datetime | None, Meta(description="Last plan time; by default now")] = None,
+        *,
+        limit: Occurrences = 100,
+        after: forms.AfterPlace = None,
+    ) -> OccurrencePage:
+        """List what happened to each plan time, oldest first; by default over the last day.
+
+        A range of plan times that overlaps the window is returned whole. With `after`, `from_at` and `to_at` of the
+        first page apply. A page ends where a plan time does: one of more than `limit` scopes is a page of its own, up
+        to 10 000 lines. The first line of a plan time of several scopes has their `summary`.
+        """
+        if after is not None and after.from_at is not None and after.to_at is not None:
+            first, last = _micros(after.from_at, "from"), _micros(after.to_at, "to")
+        else:
+            last = await self._store.now() if to_at is None else _micros(to_at, "to")
+            first = last - in_micros(_DAY) if from_at is None else _micros(from_at, "from")
         if first > last:
             raise Invalid("from is after to")
-        if after is None:
-            return await self._store.ledger.occurrences(name, OccurrenceQuery(first, last, limit))
-        if from_at is None or to_at is None:
-            raise Invalid("after needs from_at and to_at", hint="pass those of the previous page")
-        return await self._store.ledger.occurrences(
-            name, OccurrenceQuery(first, last, limit, _micros(after.at, "after"), after.told)
-        )
+        past, told = (0, 0) if after is None else (_micros(after.at, "after"), after.told)
+        query = OccurrenceQuery(first, last, limit, past, told)
+        occurrences, more = await self._store.ledger.occurrence_page(name, query, MOST_OCCURRENCES)
+        place = place_after(occurrences, after) if more else None
+        if place is not None:
+            place = PagePosition(place.at, place.told, instant(first), instant(last))
+        return OccurrencePage(occurrences, place)
 
     @verb(
         "GET",
@@ -159,6 +195,10 @@ class HistoryVerbs:
 
 
 def _micros(at: datetime, name: str) -> int:
+    return micros_at(_zoned(at, name))
+
+
+def _zoned(at: datetime, name: str) -> datetime:
     if not isinstance(at, datetime) or at.tzinfo is None:
         raise Invalid(f"{name} must be a datetime with a zone, not {at!r}", hint="datetime.now(UTC)")
-    return micros_at(at)
+    return at

@@ -1,4 +1,4 @@
-"""`client.schedules`: create, update, control and preview schedules."""
+"""`client.schedules`: create, update, control and simulate schedules."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ from msgspec.structs import replace as changed
 
 from rota.client.schedules import forms
 from rota.client.schedules.control import ControlVerbs
-from rota.client.schedules.definition import (
-    jobs_of,
-    parsed_of,
-)
+from rota.client.schedules.definition import jobs_of, parsed_of
 from rota.client.schedules.history import HistoryVerbs
-from rota.client.schedules.outlook import OutlookVerbs
-from rota.client.schedules.simulate import DocumentPlan, apply_plan
+from rota.client.schedules.simulate import Documents, SimulateVerbs
 from rota.config import Config
 from rota.core.access.roles import Role
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobDefinition
-from rota.core.schedules.diff import Difference, check_names, checked_owner, differences
-from rota.core.schedules.documents import changes_of, parse
+from rota.core.schedules.backoff import cadence_warnings
+from rota.core.schedules.diff import CHANGE, CREATE, DELETE, Difference
+from rota.core.schedules.documents import changes_of
 from rota.core.schedules.recent_runs import MOST_RECENT
 from rota.core.schedules.revisions import Change
-from rota.core.schedules.schedule import Schedule, ScheduleDefinition, ScheduleOptions, checked_state
+from rota.core.schedules.schedule import LOOKED_FOR, Schedule, ScheduleDefinition, ScheduleOptions, checked_state
 from rota.errors import (
     ChangedMeanwhile,
     DuplicateSchedule,
@@ -45,15 +42,13 @@ from rota.verbs.wire import Wired
 if TYPE_CHECKING:
     from rota.store import Store
 
-_MOST_DOCUMENTS = 10_000
 _TRIES = 5
 
-Documents = Annotated[list[dict[str, Any]], Meta(max_length=_MOST_DOCUMENTS)]
 SearchText = Annotated[str, Meta(max_length=200)]
 RecentCount = Annotated[int, Meta(ge=1, le=MOST_RECENT)]
 
 
-class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
+class SchedulesClient(HistoryVerbs, ControlVerbs, SimulateVerbs):
     """Schedules, by name. Changes take effect within a second, on every planner."""
 
     def __init__(
@@ -94,9 +89,12 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
         **options: Unpack[ScheduleOptions],
     ) -> Schedule:
         """Create a schedule."""
-        definition = await self.define(*parsed_of(name, job, trigger, options))
+        parsed = parsed_of(name, job, trigger, options)
+        jobs, now = await self._jobs_and_time(jobs_of(parsed))
+        definition = await self._checked(parsed, jobs, now)
         await self._require_provider(name, definition)
-        return await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
+        schedule = await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
+        return await self._with_warnings(schedule, jobs, now)
 
     @verb(
         "PUT",
@@ -136,8 +134,12 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
             if not is_expected(0 if old is None else old.revision, expected_revision):
                 raise ChangedMeanwhile(f"schedule {name!r}")
             if stored := await self._stored(name, old, definition, actor):
-                return stored
+                return await self._with_warnings(stored, found.jobs, found.now)
         raise Unavailable(f"schedule {name!r} kept changing while it was being replaced", hint="try again")
+
+    async def _with_warnings(self, schedule: Schedule, jobs: Mapping[str, JobDefinition], now: int) -> Schedule:
+        job = await self._job_of(schedule.job, jobs)
+        return changed(schedule, warnings=tuple(cadence_warnings(schedule.definition, job, schedule.name, now)))
 
     async def _stored(
         self, name: str, old: Schedule | None, definition: ScheduleDefinition, actor: str | None
@@ -183,11 +185,11 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
         document = changes_of(name, job, trigger, changes)
         # Optimistic locking: two people may change different options at the same time, and both changes count.
         for _ in range(_TRIES):
-            old, definition, _found = await self._foreseen(name, document)
+            old, definition, found = await self._foreseen(name, document)
             if not is_expected(old.revision, expected_revision):
                 raise ChangedMeanwhile(f"schedule {name!r}")
-            if changed := await self._stored(name, old, definition, actor):
-                return changed
+            if stored := await self._stored(name, old, definition, actor):
+                return await self._with_warnings(stored, found.jobs, found.now)
         raise Unavailable(f"schedule {name!r} kept changing while it was being edited", hint="try again")
 
     @verb(
@@ -220,6 +222,22 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
         await self._store.schedules.delete(
             name, checked_actor(actor), lambda revision: is_expected(revision, expected_revision)
         )
+
+    @verb(
+        "POST",
+        "/schedules/{name}/restore",
+        Role.ADMIN,
+        answer=forms.SCHEDULE,
+        gives=examples.SCHEDULE,
+        operation="restore_schedule",
+    )
+    async def restore(self, name: str, *, actor: str | None = None) -> Schedule:
+        """Restore a deleted schedule, as it was deleted last. Raise `DuplicateSchedule` if there is one of this name.
+
+        It goes on from now: nothing catches up with the time since it was deleted. If it was paused, it still is, and
+        its runs count for `max_runs`. A deleted schedule is kept for 30 days, and longer while it has runs.
+        """
+        return await self._store.schedules.restore(name, checked_actor(actor))
 
     @verb(
         "GET",
@@ -255,7 +273,7 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
         job: Annotated[str | None, Meta(description="Only schedules of this job")] = None,
         owner: Annotated[str | None, Meta(description="Only schedules of this owner")] = None,
         text: Annotated[SearchText | None, Meta(description="Part of the name")] = None,
-        state: Annotated[str | None, Meta(description="Only schedules in this state")] = None,
+        state: Annotated[str | None, Meta(description=f"Only schedules in this state: {', '.join(LOOKED_FOR)}")] = None,
         limit: LongLimit = 100,
         after: str | None = None,
         recent: Annotated[RecentCount | None, Meta(description="Number of last runs to add to each")] = None,
@@ -274,7 +292,7 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
         "/schedules:apply",
         Role.ADMIN,
         payload_at=forms.payload_of_document,
-        takes={"owner": "team-a", "documents": [examples.SCHEDULE_BODY], "dry_run": True},
+        takes={"owner": "team-a", "documents": [examples.SCHEDULE_BODY]},
         operation="apply_documents",
     )
     async def apply_documents(
@@ -286,33 +304,25 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, OutlookVerbs):
         ],
         owner: Annotated[str, Meta(description="Owner of these schedules; those that no document names are deleted")],
         *,
-        dry_run: Annotated[bool, Meta(description="Only return what would change")] = False,
         actor: str | None = None,
     ) -> Sequence[Difference]:
         """Create and update schedules from documents, under `owner`, and return what changed. Raise `Conflict` for a
-        schedule of another owner.
+        schedule of another owner. All of them are applied in one transaction, or none.
 
-        Schedules of this owner that no document names are deleted. Pauses are kept. A `dry_run` only returns what would
-        change.
+        Schedules of this owner that no document names are deleted. Pauses are kept. `simulate` tells beforehand what
+        would change.
         """
-        plan = await self._compared(documents, owner)
-        if not dry_run:
-            for name in plan.changing:
-                await self._require_provider(name, plan.definitions[name])
-            await apply_plan(self._store, plan, checked_actor(actor))
-        return plan.differences
-
-    async def _compared(self, documents: Iterable[Mapping[str, Any]], owner: str) -> DocumentPlan:
-        """Compare documents with the database; check everything, write nothing."""
-        owner = checked_owner(owner)
-        parsed = [parse(document) for document in documents]
-        names = [document.name for document in parsed]
-        check_names(names)
-        jobs = self._not_in_code(dict.fromkeys(job for document in parsed for job in jobs_of(document)))
-        found = await self._store.schedules.surroundings(names, lambda _: jobs, owner=owner)
-        definitions = {document.name: await self._checked(document, found.jobs, found.now) for document in parsed}
-        existing = list(found.schedules.values())
-        return DocumentPlan(owner, differences(definitions, existing, owner, found.now), definitions)
+        subjects, _ = await self._drafts([*documents], owner, lenient=False)
+        changing = [subject for subject in subjects if subject.difference.kind in (CREATE, CHANGE)]
+        wanted = {subject.difference.name: subject.definition for subject in changing if subject.definition}
+        differences = [subject.difference for subject in subjects]
+        gone = [difference.name for difference in differences if difference.kind == DELETE]
+        for name, definition in wanted.items():
+            await self._require_provider(name, definition)
+        signed = checked_actor(actor)
+        if wanted or gone:
+            await self._store.schedules.apply(owner, wanted, gone, signed)
+        return differences
 
     async def _require_provider(self, name: str, definition: ScheduleDefinition) -> None:
         if definition.provider is not None:

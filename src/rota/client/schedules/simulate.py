@@ -1,161 +1,238 @@
-"""Simulate schedules over virtual time; apply documents of schedules."""
+"""The verb that answers what schedules would do. Part of `client.schedules`."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, Unpack
 
-import msgspec
+from msgspec import Meta
+from msgspec.structs import replace
 
+from rota.client.schedules import forms
+from rota.client.schedules.definition import DefinitionVerbs, jobs_of
+from rota.core.access.roles import Role
 from rota.core.calendar.describe import describe
 from rota.core.jobs.job import JobDefinition
-from rota.core.limits.limits import Gate
-from rota.core.planning.assumptions import Assumptions, Beginning, SimulatedEvent
-from rota.core.planning.simulate import simulate
-from rota.core.planning.simulation_report import SimulatedRun, SimulationOptions, SimulationReport, outage_of
-from rota.core.planning.tick import ScheduleState
-from rota.core.schedules.backoff import retry_policy_of
-from rota.core.schedules.diff import CHANGE, CREATE, DELETE, Difference
-from rota.core.schedules.revisions import Change
+from rota.core.planning.question import MOST_LISTED, Moment, SimulationReport, Subject, answer, question_of
+from rota.core.schedules.diff import (
+    CREATE,
+    UNNAMED,
+    Difference,
+    check_names,
+    checked_owner,
+    difference,
+    differences,
+    named,
+    timing_of,
+    wrong,
+)
+from rota.core.schedules.documents import Parsed, document_of, merged, parse
+from rota.core.schedules.plan_times import zone_of
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition
-from rota.errors import DuplicateSchedule, Invalid
-from rota.values.durations import Duration, in_micros, parse_duration
-from rota.values.instants import instant, micros_at
-from rota.values.scope import Scope, scope_text
+from rota.errors import Conflict, Invalid, NotFound, RotaError, UnknownSchedule
+from rota.values.durations import Duration
+from rota.verbs import examples
+from rota.verbs.verb import verb
+from rota.verbs.wire import Wired
 
 if TYPE_CHECKING:
     from rota.store import Store
-    from rota.store.planning.present import Present
+    from rota.store.schedules.schedule_operations import Surroundings
 
-_LONGEST = timedelta(days=3_660)
-_MOST_EVENTS = 1_000
+_MOST_DOCUMENTS = 10_000
 
-
-def state_at(schedule: Schedule, definition: ScheduleDefinition, start: int, *, now: bool) -> ScheduleState:
-    """Return the state a simulation starts from. `now`: a schedule that follows its last run keeps the plan time that
-    is already known."""
-    times = definition.times(schedule.name)
-    first = times.next(start) if definition.follows is None else times.next_allowed(start)
-    if definition.follows is not None and now and definition.rule == schedule.definition.rule and schedule.next_plan:
-        first = max(first or start, micros_at(schedule.next_plan))
-    return ScheduleState(schedule.id, schedule.name, definition, start, first, schedule.fired)
+Documents = Annotated[list[dict[str, Any]], Meta(max_length=_MOST_DOCUMENTS)]
+Outage = Annotated[list[str], Meta(min_length=2, max_length=2)]
+_TAKES = {"span": "1d", "duration": "20m", "changes": {"overlap": "queue_all"}}
+_OF_DOCUMENTS = {"documents": [{"cron": "0 9 * * MON-FRI", "timezone": "Europe/Berlin"}], "span": "0s", "limit": 3}
 
 
-def state_now(schedule: Schedule, definition: ScheduleDefinition, present: Present) -> ScheduleState:
-    """Return the state a simulation that begins now starts from: with what is due, unless it would only begin now."""
-    if definition.rule != schedule.definition.rule or schedule.state in ("disabled", "paused", "job paused"):
-        return state_at(schedule, definition, present.now, now=True)
-    return msgspec.structs.replace(present.state, definition=definition)
+class SimulationOptions(TypedDict, total=False):
+    """Assumptions of a simulation, and how much of it to list."""
+
+    start: Annotated[datetime | None, Meta(description="When it begins, as if there were no runs; by default now")]
+    duration: Annotated[
+        Duration | None, Meta(description="How long each run takes; by default the median of its job's last 20")
+    ]
+    fail_every: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Every Nth run fails, with all its attempts")
+    ]
+    outages: Annotated[
+        Sequence[tuple[Moment, Moment]],
+        Wired(list[Outage], forms.written_outages),
+        Meta(description="When no planner works, from and to: times with a zone, or from the beginning on (`+1h`)"),
+    ]
+    workers: Annotated[
+        Annotated[int, Meta(ge=1, le=10_000)] | None, Meta(description="Runs at a time; by default any number")
+    ]
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=MOST_LISTED)] | None, Meta(description="Most plan times to list; by default 20")
+    ]
 
 
-def beginning_now(schedule: Schedule, definition: ScheduleDefinition, present: Present) -> Beginning:
-    """Return what a simulation that begins now finds, and whether the schedule is planned at all."""
-    why, resumes_at = None, None
-    if not definition.enabled:
-        why = "it is disabled"
-    elif schedule.job_paused:
-        why = "its job is paused"
-    elif schedule.paused_at is not None:
-        why = "it is paused"
-        resumes_at = None if schedule.resume_at is None else micros_at(schedule.resume_at)
-    awaits = present.beginning.awaits if definition.rule == schedule.definition.rule else None
-    return msgspec.structs.replace(present.beginning, awaits=awaits, inactive=why, resumes_at=resumes_at)
+class SimulateVerbs(DefinitionVerbs):
+    """The verb about the future of schedules. It stores nothing."""
 
+    _store: Store
 
-def simulate_from(
-    state: ScheduleState,
-    job: JobDefinition,
-    span: Duration,
-    options: SimulationOptions,
-    *,
-    start: int | None = None,
-    beginning: Beginning | None = None,
-    quotas: Mapping[Scope, tuple[Gate, ...]] | None = None,
-) -> SimulationReport:
-    """Simulate from a state, and report it; `start` is the state's cursor, unless it is said."""
-    start, definition = state.cursor if start is None else start, state.definition
-    length = parse_duration(span, "span")
-    if length <= timedelta(0):
-        raise Invalid(f"the span of a simulation must be positive, not {span}", hint='"6h", "1d", "30d"')
-    if length > _LONGEST:
-        raise Invalid(f"a simulation can span at most {_LONGEST.days} days, not {span}")
-    assuming = Assumptions(
-        duration=parse_duration(options.duration),
-        fail_every=options.fail_every,
-        outages=tuple(outage_of(outage, start) for outage in options.outages),
-        workers=options.workers,
-        job=job,
-        timeout=_timeout(job, definition),
-        quotas=quotas or {},
+    @verb(
+        "POST",
+        "/schedules/{name}/simulate",
+        Role.VIEWER,
+        optional_body=True,
+        payload_at="$.changes.payload",
+        answer=forms.SIMULATION,
+        takes=_TAKES,
+        gives=examples.SIMULATION,
+        operation="simulate_schedule",
     )
-    until = start + in_micros(length)
-    result = simulate(
-        state, retry_policy_of(definition, job), start, until, assuming, beginning=beginning, limit=_MOST_EVENTS
+    @verb(
+        "POST",
+        "/schedules:simulate",
+        Role.VIEWER,
+        fixed={"name": None},
+        payload_at="$.changes.payload",
+        answer=forms.SIMULATION,
+        takes=_OF_DOCUMENTS,
+        gives=examples.SIMULATION,
+        operation="simulate_documents",
     )
-    return SimulationReport(
-        rule=describe(definition.rule, state.name),
-        from_at=instant(start),
-        until_at=instant(result.until),
-        counts=result.counts,
-        events=tuple(map(_event, result.events)),
-        truncated=result.until < until,
-        events_truncated=result.more,
-    )
+    async def simulate(
+        self,
+        name: str | None = None,
+        span: Annotated[Duration, Meta(description='How long to simulate; `"0s"`: only list next plan times')] = "1d",
+        *,
+        changes: Annotated[
+            Mapping[str, Any] | None,
+            Wired(dict[str, Any] | None, forms.written_changes),
+            Meta(description="Another trigger or other options, as in a document"),
+        ] = None,
+        documents: Annotated[
+            Iterable[Mapping[str, Any]] | None,
+            Wired(Documents | None, list),
+            Meta(description="Schedules as in `schedules.toml`, instead of one that exists; they may be unfinished"),
+        ] = None,
+        owner: Annotated[
+            str | None, Meta(description="Owner of the documents; its schedules that none of them names are deleted")
+        ] = None,
+        **options: Unpack[SimulationOptions],
+    ) -> SimulationReport:
+        """Return what a schedule would do, optionally with changes, or what documents would change; store nothing.
+
+        It begins now, with the runs that are live, what limits and keys they hold, and pauses; or at `start`, as if
+        there were nothing yet. What is wrong with a document is among its `problems`. Documents of an `owner` are to be
+        applied: unfinished ones are refused.
+        """
+        question = question_of(span, options)
+        if (name is None) == (documents is None) or (documents is not None and changes):
+            raise Invalid("simulate one schedule, or documents", hint="a name with `changes`, or `documents`")
+        if documents is None:
+            assert name is not None
+            subjects, now = await self._subject(name, forms.written_changes(changes or {}, name))
+        else:
+            subjects, now = await self._drafts([*documents], owner)
+        if question.length:
+            subjects, now = await self._with_present(subjects, now)
+        # In a thread: it may decide a hundred thousand plan times, and a server has others to answer.
+        return await asyncio.to_thread(answer, question, subjects, now)
+
+    async def _subject(self, name: str, changes: Mapping[str, Any]) -> tuple[list[Subject], int]:
+        """Return a schedule that exists, as it would be after the changes."""
+        old, definition, found = await self._foreseen(name, changes)
+        job = await self._job_of(definition.job, found.jobs)
+        compared = difference(name, definition, old, found.now)
+        return [Subject(difference=compared, schedule=old, definition=definition, job=job)], found.now
+
+    async def _drafts(
+        self, documents: Sequence[Mapping[str, Any]], owner: str | None, *, lenient: bool = True
+    ) -> tuple[list[Subject], int]:
+        """Return documents as schedules, and what would be deleted. `lenient`: a document may be unfinished, and what
+        is wrong with it is among its problems."""
+        owner = None if owner is None else checked_owner(owner)
+        if owner is not None:  # they are to be applied: none may be unfinished, as somebody's draft may
+            for document in documents:
+                parse(document)
+        complete = [named(document) if lenient else document for document in documents]
+        names = [str(document["name"]) if lenient else parse(document).name for document in complete]
+        check_names([name for name in names if name != UNNAMED])
+        jobs = dict.fromkeys(job for document in complete for job in _jobs_in(document))
+        found = await self._store.schedules.surroundings(names, lambda _: self._not_in_code(jobs), owner=owner)
+        drafts = [await self._draft(document, found, owner, lenient=lenient) for document in complete]
+        others = [schedule for name, schedule in found.schedules.items() if name not in names]
+        return [*drafts, *(Subject(difference=each) for each in differences({}, others, owner, found.now))], found.now
+
+    async def _draft(
+        self, document: Mapping[str, Any], found: Surroundings, owner: str | None, *, lenient: bool
+    ) -> Subject:
+        """Return a document as a schedule. Without `job`, only the keys that decide when it fires are checked."""
+        name, timing = str(document["name"]), None
+        old, problems = found.schedules.get(name), []
+        try:
+            timing = timing_of(document, found.now) if lenient else None
+            if not lenient or "job" in document:
+                definition = await self._checked(parse(document), found.jobs, found.now)
+                (compared,) = differences({name: definition}, [old] if old else [], owner, found.now)
+                job = await self._job_of(definition.job, found.jobs)
+                return Subject(difference=compared, schedule=old, definition=definition, job=job)
+        except (Conflict, Invalid, NotFound) as error:
+            if not lenient:
+                raise
+            problems.append(wrong(error, document))
+        unfinished = Difference(kind=CREATE, name=name, problems=tuple(problems))
+        if timing is not None:
+            rule = describe(timing.rule, None if name == UNNAMED else name)
+            unfinished = replace(unfinished, rule=rule, timezone=zone_of(timing))
+        return Subject(difference=unfinished, definition=timing)
+
+    async def _with_present(self, subjects: Sequence[Subject], now: int) -> tuple[list[Subject], int]:
+        wanted = {
+            subject.difference.name: (subject.definition, subject.job)
+            for subject in subjects
+            if subject.definition is not None and subject.job is not None
+        }
+        present = await self._store.planning.present(wanted) if wanted else {}
+        now = max((each.now for each in present.values()), default=now)
+        return [replace(subject, present=present.get(subject.difference.name)) for subject in subjects], now
+
+    async def _job_of(self, name: str, jobs: Mapping[str, JobDefinition]) -> JobDefinition:
+        return jobs.get(name) or await self._job(name)
+
+    async def _foreseen(
+        self, name: str, changes: Mapping[str, Any]
+    ) -> tuple[Schedule, ScheduleDefinition, Surroundings]:
+        """Return a schedule, its definition after the changes, and what that was checked against."""
+        found = await self._surroundings(name, lambda old: None if old is None else _changed(old, changes))
+        if name not in found.schedules:
+            raise UnknownSchedule(name, await self._store.schedules.names())
+        schedule = found.schedules[name]
+        return schedule, await self._checked(_changed(schedule, changes), found.jobs, found.now), found
+
+    async def _surroundings(self, name: str, parsed: Callable[[Schedule | None], Parsed | None]) -> Surroundings:
+        """Read a schedule and the jobs that its new definition mentions, except those of this process's code."""
+
+        def jobs(schedules: Mapping[str, Schedule]) -> list[str]:
+            definition = parsed(schedules.get(name))
+            return [] if definition is None else self._not_in_code(jobs_of(definition))
+
+        return await self._store.schedules.surroundings([name], jobs)
+
+    async def _jobs_and_time(self, names: Sequence[str]) -> tuple[Mapping[str, JobDefinition], int]:
+        found = await self._store.schedules.surroundings([], lambda _: self._not_in_code(names))
+        return found.jobs, found.now
+
+    def _not_in_code(self, jobs: Iterable[str]) -> list[str]:
+        return [job for job in jobs if job not in self._registry.newest]
 
 
-def _timeout(job: JobDefinition, definition: ScheduleDefinition) -> timedelta | None:
-    own: Any = definition.options.get("timeout")
-    return job.timeout if own is None else parse_duration(own)
-
-
-def _event(event: SimulatedEvent) -> SimulatedRun:
-    return SimulatedRun(
-        kind="failed" if event.failed else event.kind,
-        plan_time=instant(event.plan_time),
-        scope=None if event.scope is None else scope_text(event.scope),
-        started_at=None if event.started_at is None else instant(event.started_at),
-        finished_at=None if event.finished_at is None else instant(event.finished_at),
-        attempt=event.attempt,
-        reason=event.reason,
-        count=event.count,
-        to_at=None if event.to_at is None else instant(event.to_at),
-    )
-
-
-class DocumentPlan(msgspec.Struct, frozen=True):
-    """Result of comparing documents with the database. `definitions` are those to store."""
-
-    owner: str
-    differences: tuple[Difference, ...]
-    definitions: dict[str, ScheduleDefinition]
-
-    @property
-    def changing(self) -> Sequence[str]:
-        return [difference.name for difference in self.differences if difference.kind in (CREATE, CHANGE)]
-
-
-async def apply_plan(store: Store, plan: DocumentPlan, actor: str | None) -> None:
-    """Apply a plan, one transaction per schedule. Apply it again to finish what was interrupted."""
-    acts: dict[str, Callable[[str], Awaitable[object]]] = {
-        CREATE: lambda name: _create(store, plan, name, actor),
-        CHANGE: lambda name: store.schedules.update(
-            name,
-            plan.definitions[name],
-            Change(note=f"applied by {plan.owner}", actor=actor, details={"owner": plan.owner}),
-        ),
-        DELETE: lambda name: store.schedules.delete(name, actor),
-    }
-    for difference in plan.differences:
-        if difference.kind in acts:
-            await acts[difference.kind](difference.name)
-
-
-async def _create(store: Store, plan: DocumentPlan, name: str, actor: str | None) -> None:
+def _jobs_in(document: Mapping[str, Any]) -> list[str]:
+    """Return the jobs that a document mentions, if it makes sense."""
     try:
-        await store.schedules.create(name, plan.definitions[name], plan.owner, actor=actor)
-    except DuplicateSchedule:
-        # Idempotent: a lost answer is repeated, or two people apply the same file.
-        existing = await store.schedules.get(name)
-        if existing is None or (existing.owner, existing.definition) != (plan.owner, plan.definitions[name]):
-            raise
+        return jobs_of(parse(document))
+    except RotaError:
+        return [job] if isinstance(job := document.get("job"), str) else []
+
+
+def _changed(schedule: Schedule, changes: Mapping[str, Any]) -> Parsed:
+    return parse(merged(document_of(schedule.name, schedule.definition), changes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, TypedDict
 
@@ -235,9 +235,13 @@ def checked_kind(kind: str) -> str:
     return kind
 
 
-def breaches(expect: Expectations, facts: Facts, now: int) -> list[Breach]:
-    """Return the expectations that are breached now. A value equal to its limit is no breach."""
-    return [breach for breach in (*_times(expect, facts, now), *_counts(expect, facts)) if breach is not None]
+def breaches(expect: Expectations, facts: Facts, now: int, recorded: Collection[str] = ()) -> list[Breach]:
+    """Return the expectations that are breached now. A value equal to its limit is no breach.
+
+    `recorded` are those that are breached already. A share of successes is met again only with room to spare.
+    """
+    found = (*_times(expect, facts, now), *_counts(expect, facts, recorded))
+    return [breach for breach in found if breach is not None]
 
 
 def _times(expect: Expectations, facts: Facts, now: int) -> Iterator[Breach | None]:
@@ -278,11 +282,12 @@ def _no_success(every: timedelta, facts: Facts, now: int) -> Breach | None:
     return Breach("success_every", at + in_micros(every), message, {"value": took, "limit": allowed})
 
 
-def _counts(expect: Expectations, facts: Facts) -> Iterator[Breach | None]:
+def _counts(expect: Expectations, facts: Facts, recorded: Collection[str]) -> Iterator[Breach | None]:
     if expect.max_consecutive_failures is not None:
         yield _failures_in_a_row(expect.max_consecutive_failures, facts.ends)
     if expect.min_success_rate is not None:
-        yield _rate_of_success(expect, expect.min_success_rate, facts.ends[: expect.over])
+        is_breached = "min_success_rate" in recorded
+        yield _rate_of_success(expect, expect.min_success_rate, facts.ends[: expect.over], is_breached=is_breached)
 
 
 def _failures_in_a_row(most: int, ends: Sequence[End]) -> Breach | None:
@@ -296,11 +301,14 @@ def _failures_in_a_row(most: int, ends: Sequence[End]) -> Breach | None:
     return Breach("max_consecutive_failures", since, message, {"value": in_a_row, "limit": most})
 
 
-def _rate_of_success(expect: Expectations, least: float, ends: Sequence[End]) -> Breach | None:
+def _rate_of_success(expect: Expectations, least: float, ends: Sequence[End], *, is_breached: bool) -> Breach | None:
+    """Return a breach if too few succeeded. One that is recorded ends when at most half of the allowed failures are
+    left: a share that wavers around its limit would begin and end with every run."""
     if not ends or len(ends) < expect.at_least:
         return None
     well = sum(end.well for end in ends)
-    if well >= least * len(ends) - 1e-9:  # tolerance for floating point: 0.95 of 20 runs are 19
+    allowed = int((1 - least) * len(ends) + 1e-9)  # tolerance for floating point: of 20 runs, 0.95 allows one failure
+    if len(ends) - well <= (allowed // 2 if is_breached else allowed):
         return None
     message = f"{well} of the last {len(ends)} runs succeeded; min_success_rate is {least:.4g}"
     return Breach("min_success_rate", ends[0].at, message, {"value": round(well / len(ends), 4), "limit": least})

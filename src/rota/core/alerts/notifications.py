@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, TypedDict
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Meta
 
+from rota.core.alerts.budgets import digest_lines
+from rota.core.alerts.message_formats import KEYED, PINGS, format_of
 from rota.core.alerts.signals import EMAIL_JOB, WEBHOOK_JOB, WORDS, Signal
 from rota.core.alerts.webhook_signature import checked_secret
 from rota.core.jobs.job import JobDefinition, Retention
@@ -24,10 +26,15 @@ from rota.values.names import checked_name
 ON = tuple(dict.fromkeys(WORDS.values()))
 QUEUE = "rota"
 ENV = "env:"
+JOB = "job:"
+CHANNEL, PROVIDER = "channel:", "provider:"
 MASK = "***"
 AT_MOST = 60
+PINGS_AT_MOST = 3_600
+"""A dead man's switch must hear of every run."""
 _LONGEST = 2_000
 _ADDRESS = re.compile(r"[^@\s<>,;:\"()]+@[^@\s<>,;:\"()]+")
+_PLUGIN = re.compile(r"(?:channel|provider):[A-Za-z0-9_.-]+/[^\s].*")
 _ENV_NAME = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*")
 MOST_NAMED = 1_000
 _MOST_AN_HOUR = 1_000_000
@@ -48,9 +55,11 @@ JOBS = (WEBHOOK, EMAIL)
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Notification `on` some signals of some jobs or schedules (of all, if none is named), `to` a URL or a `mailto:`.
+    """Notification `on` some signals of some jobs or schedules (of all, if none is named), `to` a URL, a `mailto:`, or
+    a job of the application, `job:NAME`.
 
-    `secret` signs webhooks; `env:NAME` is looked up by the sending worker. At most `at_most` are sent per hour and job.
+    `secret` signs webhooks; `env:NAME` is looked up by the sending worker. At most `at_most` are sent per hour, job and
+    kind of event (see `budgets`).
     """
 
     on: tuple[str, ...]
@@ -64,6 +73,11 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     @property
     def is_mail(self) -> bool:
         return self.to.startswith("mailto:")
+
+    @property
+    def hook(self) -> str | None:
+        """Job of the application that is told, if it is one."""
+        return self.to.removeprefix(JOB) if self.to.startswith(JOB) else None
 
     @property
     def addresses(self) -> list[str]:
@@ -96,19 +110,21 @@ class NotificationOptions(TypedDict, total=False):
     schedules: Annotated[Names | None, Meta(description="Only of these schedules")]
     secret: Annotated[str | None, Meta(description="Signs webhooks; `env:NAME` is looked up by the sending worker")]
     include_payload: Annotated[bool | None, Meta(description="Whether to send payloads, too")]
-    at_most: Annotated[int | None, Meta(description=f"Deliveries per hour and job, by default {AT_MOST}")]
+    at_most: Annotated[
+        int | None, Meta(description=f"Deliveries per hour, job and kind of event, by default {AT_MOST}")
+    ]
 
 
 class NewNotification(NotificationOptions):
     """Options of a new notification."""
 
-    to: Annotated[str, Meta(description="A URL or a `mailto:` address")]
+    to: Annotated[str, Meta(description="A URL, a `mailto:` address, or a service and its URL: `slack:https://…`")]
 
 
 class NotificationChanges(NotificationOptions, total=False):
     """Options of a notification that can be changed."""
 
-    to: Annotated[str, Meta(description="A URL or a `mailto:` address")]
+    to: Annotated[str, Meta(description="A URL, a `mailto:` address, or a service and its URL: `slack:https://…`")]
     enabled: Annotated[bool | None, Meta(description="Whether it is sent")]
 
 
@@ -128,7 +144,7 @@ class NotificationView(msgspec.Struct, frozen=True, kw_only=True):
     """`***` if messages are signed."""
     include_payload: bool
     at_most: int
-    """Most messages in an hour for each job."""
+    """Most messages in an hour for each job and kind of event."""
     owner: str
     enabled: bool
     """Whether it is sent."""
@@ -142,20 +158,27 @@ def notification_of(options: Mapping[str, Any]) -> Notification:
         if option not in OPTIONS:
             raise UnknownOption(str(option), OPTIONS, where="a notification")
     options = {option: value for option, value in options.items() if value is not None}
-    secret, at_most = options.get("secret"), options.get("at_most", AT_MOST)
+    to = _to(options.get("to"))
+    found = format_of(to)
+    is_ping = found is not None and found[0] in PINGS
+    secret, at_most = options.get("secret"), options.get("at_most", PINGS_AT_MOST if is_ping else AT_MOST)
     if not isinstance(at_most, int) or isinstance(at_most, bool) or not 1 <= at_most <= _MOST_AN_HOUR:
         raise Invalid(f"at_most must be a whole number from 1 up to {_MOST_AN_HOUR}, not {at_most!r:.40}")
     notification = Notification(
-        on=_on(options.get("on", ("failure",))),
-        to=_to(options.get("to")),
+        on=_on(options.get("on", ("success", "failure") if is_ping else ("failure",))),
+        to=to,
         jobs=_names(options.get("jobs") or (), "jobs"),
         schedules=_names(options.get("schedules") or (), "schedules"),
         secret=None if secret is None else _secret(secret),
         include_payload=bool(options.get("include_payload", False)),
         at_most=at_most,
     )
-    if notification.is_mail and notification.secret:
-        raise Invalid("secret has no meaning for an e-mail", hint="it signs webhooks")
+    if notification.secret and (notification.is_mail or notification.hook):
+        raise Invalid("secret has no meaning for an e-mail or a job", hint="it signs webhooks")
+    if found is not None and (found[0] in KEYED) != (notification.secret is not None):
+        if found[0] in KEYED:
+            raise Invalid(f"{found[0]} needs its key as the secret", hint='secret="env:PAGERDUTY_KEY"')
+        raise Invalid(f"secret has no meaning for {found[0]}", hint="its URL is the secret")
     return notification
 
 
@@ -202,11 +225,25 @@ def _to(value: object) -> str:
     hint = "https://example.com/hook, or mailto:ops@example.com"
     if not isinstance(value, str) or len(value) > _LONGEST or not value.isprintable() or " " in value:
         raise Invalid("`to` must be a URL or a mailto:", hint=hint)
+    if value.startswith(CHANNEL):
+        if not _PLUGIN.fullmatch(value):
+            raise Invalid("`to` must name a channel and a target", hint="channel:slack/ops")
+        return value
+    if value.startswith(JOB):
+        return JOB + checked_name(value.removeprefix(JOB), "the job of `to`")
+    if found := format_of(value):
+        _require_url(found[1], hint=f"{found[0]}:https://…")
+        return value
     if value.startswith("mailto:"):
         addresses = [unquote(part).strip() for part in value.removeprefix("mailto:").split(",")]
         if not all(_ADDRESS.fullmatch(address) and address.isprintable() for address in addresses):
             raise Invalid("`to` must name e-mail addresses behind mailto:", hint="mailto:a@example.com,b@example.com")
         return value
+    _require_url(value, hint=hint)
+    return value
+
+
+def _require_url(value: str, hint: str) -> None:
     try:
         parts = urlsplit(value)
         well = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -214,7 +251,6 @@ def _to(value: object) -> str:
         well = False
     if not well:
         raise Invalid("`to` must be a URL of http or https, or a mailto:", hint=hint)
-    return value
 
 
 def _secret(value: object) -> str:
@@ -225,19 +261,23 @@ def _secret(value: object) -> str:
         )
     if value.startswith(ENV) and not _ENV_NAME.fullmatch(value):
         raise Invalid("secret must name an environment variable", hint='as in "env:HOOK_SECRET"')
-    if not value.startswith(ENV):
+    if value.startswith(PROVIDER) and not _PLUGIN.fullmatch(value):
+        raise Invalid("secret must name a provider and a reference", hint="provider:vault/hooks/ops")
+    if not value.startswith((ENV, PROVIDER)):
         checked_secret(value)
     return value
 
 
 def shown_secret(secret: str | None) -> str | None:
-    return secret if secret is None or secret.startswith(ENV) else MASK
+    return secret if secret is None or secret.startswith((ENV, PROVIDER)) else MASK
 
 
 def shown_to(to: str) -> str:
-    """Mask the password and the query of a URL, which are often secrets."""
-    if to.startswith("mailto:"):
+    """Mask the password and the query of a URL, which are often secrets, and all of a service's but its host."""
+    if to.startswith(("mailto:", JOB, CHANNEL)):
         return to
+    if found := format_of(to):  # the path is the secret there
+        return f"{found[0]}:{urlsplit(found[1]).scheme}://{urlsplit(found[1]).hostname}/{MASK}"
     parts = urlsplit(to)
     place = parts.netloc.rpartition("@")
     netloc = f"{MASK}@{place[2]}" if place[1] else parts.netloc
@@ -272,8 +312,22 @@ def trial_of(name: str, id: str, at: int) -> dict[str, Json]:
 _SUBJECTS = {
     "run.succeeded": "{job} succeeded", "run.failed": "{job} failed", "run.timed_out": "{job} timed out",
     "run.expired": "{job} expired", "run.cancelled": "{job} was cancelled", "run.skipped": "{job} was skipped",
-    "test": "a test",
+    "test": "a test", "digest": "messages that were held back",
 }  # fmt: skip
+
+
+def page_of(event: Mapping[str, Json]) -> str:
+    """Return the path of the dashboard's page that a message is about."""
+    kind = str(event["type"]).partition(".")[0]
+    run = event.get("run") or {}
+    if run.get("id"):
+        return f"/runs/{run['id']}"
+    if kind == "digest":
+        return "/error-groups"
+    for subject, folder in (("schedule", "schedules"), ("job", "jobs")):
+        if event.get(subject):
+            return f"/{folder}/{quote(str(event[subject]), safe='')}"
+    return "/"
 
 
 def mail_subject(event: Mapping[str, Json]) -> str:
@@ -293,12 +347,16 @@ def mail_text(event: Mapping[str, Json]) -> str:
     lines += _facts(event, ("type", "at", "job", "schedule"))
     run = event.get("run") or {}
     lines += _facts(run, ("id", "state", "reason", "attempt", "max_attempts", "started_at", "finished_at", "worker_id"))
-    lines += _facts(event.get("details") or {})
+    details = event.get("details") or {}
+    lines += _facts({name: value for name, value in details.items() if name != "groups"})
     if event.get("held_back"):
         lines += ["", f"{event['held_back']} more like this were not sent: there were too many."]
+    lines += digest_lines(details)
     error = run.get("error")
     if error:
         lines += ["", (error.get("traceback") or f"{error['type']}: {error['message']}").rstrip()]
+    if event.get("url"):
+        lines += ["", str(event["url"])]
     if run.get("id"):
         lines += ["", f"more: rota run get {run['id']}"]
     return "\n".join(lines) + "\n"
@@ -307,26 +365,3 @@ def mail_text(event: Mapping[str, Json]) -> str:
 def _facts(fields: Mapping[str, Json], names: Iterable[str] | None = None) -> list[str]:
     named = fields if names is None else [name for name in names if fields.get(name) is not None]
     return [f"{name}: {fields[name]}" for name in named]
-
-
-class Window(msgspec.Struct, frozen=True):
-    """Hour of a notification about one job: how many were sent since then (`told`) and suppressed (`held`)."""
-
-    since: int
-    told: int = 0
-    held: int = 0
-
-
-_HOUR = 3_600_000_000
-
-
-def admit(window: Window | None, now: int, at_most: int) -> tuple[Window, bool, int]:
-    """Apply the hourly limit.
-
-    Returns the window afterwards, whether this one may be sent, and how many suppressed ones it reports.
-    """
-    if window is None or now - window.since >= _HOUR:
-        return Window(now, 1), True, 0 if window is None else window.held
-    if window.told < at_most:
-        return Window(window.since, window.told + 1, window.held), True, 0
-    return Window(window.since, window.told, window.held + 1), False, 0

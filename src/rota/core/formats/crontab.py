@@ -17,6 +17,7 @@ from rota.core.calendar.notation import written_instant
 from rota.core.calendar.times import Intervals
 from rota.core.calendar.triggers import cron
 from rota.core.calendar.zones import DAY
+from rota.core.formats.imported import Imported, Unconverted, reason
 from rota.core.jobs.payload_template import check_template
 from rota.errors import RotaError
 from rota.values.durations import format_duration
@@ -30,22 +31,7 @@ _FIXED_ZONES = ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
 _COMPARED = range(19_723, 19_723 + 731)  # 2024 and 2025: a leap year and another one
 _LONGEST_INTERVAL = 7 * DAY  # months and years are not even, though two of them may look so
 _LONGEST_NAME = 60
-
-
-class Unconverted(msgspec.Struct, frozen=True):
-    """Line that cannot be a schedule, and why."""
-
-    line: int
-    text: str
-    why: str
-
-
-class Crontab(msgspec.Struct, frozen=True):
-    """Contents of a crontab; `unzoned`: how many of the documents had no CRON_TZ or TZ above them."""
-
-    documents: tuple[dict[str, Any], ...]
-    unconverted: tuple[Unconverted, ...]
-    unzoned: int = 0
+_UNZONED = "times are read as UTC, but cron uses the machine's time zone: set it with --tz"
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -58,12 +44,13 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 def read_crontab(
-    text: str, *, job: str = "run_command", zone: str = "UTC", system: bool = False, as_every: bool = False
-) -> Crontab:
-    """Parse a crontab. `zone` is that of entries without CRON_TZ or TZ; `system`: it has a column for the user, as
-    /etc/crontab does; `as_every`: even intervals become `every`.
+    text: str, *, job: str = "run_command", zone: str | None = None, system: bool = False, as_every: bool = False
+) -> Imported:
+    """Parse a crontab. `zone` is that of entries without CRON_TZ or TZ, by default UTC, which is remarked; `system`:
+    it has a column for the user, as /etc/crontab does; `as_every`: even intervals become `every`.
     """
-    cron("@daily", zone)
+    place = zone or "UTC"
+    cron("@daily", place)
     entries: list[_Entry] = []
     unconverted: list[Unconverted] = []
     environment: dict[str, str] = {}
@@ -75,13 +62,14 @@ def read_crontab(
             continue
         if line and not _set_environment(line, environment):
             try:
-                entries.append(_entry(line, system, environment, zone, " ".join(comments)))
+                entries.append(_entry(line, system, environment, place, " ".join(comments)))
             except (RotaError, ValueError) as error:
-                unconverted.append(Unconverted(number, line, str(error)))
+                unconverted.append(Unconverted(number, line, reason(error, "")))
         comments = []
     names = _names(entries)
     documents = [_document(name, job, entry, as_every) for name, entry in zip(names, entries, strict=True)]
-    return Crontab(tuple(documents), tuple(unconverted), sum(not entry.is_zoned for entry in entries))
+    is_assumed = zone is None and not all(entry.is_zoned for entry in entries)
+    return Imported(tuple(documents), tuple(unconverted), (_UNZONED,) if is_assumed else ())
 
 
 def _comment(line: str, system: bool) -> list[str]:

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from rota.core.calendar.triggers import cron
-from rota.core.formats.crontab import Unconverted
-from rota.core.schedules.documents import parse
+from rota.core.formats.imported import Imported, Remarks, convert, job_list
 from rota.core.schedules.vocabulary import translated
-from rota.errors import Invalid, RotaError
 
+_EXAMPLE = '[{"source_name": "…", "interval_minutes": 30, …}]'
 _PAYLOAD = ("source_id", "source_name", "url")
 _KNOWN = {
     *_PAYLOAD, "name", "id", "job", "payload", "interval_minutes", "interval_type", "anchor", "schedule_time",
@@ -20,48 +16,19 @@ _KNOWN = {
 }  # fmt: skip
 
 
-class IntervalJobs(msgspec.Struct, frozen=True):
-    """Contents of a job list; `remarks` are about jobs that became schedules, but with something left to do."""
-
-    documents: tuple[dict[str, Any], ...]
-    unconverted: tuple[Unconverted, ...]
-    remarks: tuple[str, ...] = ()
-
-
-def read_intervals(text: str | bytes, *, job: str = "crawl") -> IntervalJobs:
+def read_intervals(text: str | bytes, *, job: str = "crawl") -> Imported:
     """Parse a list of jobs, or an object with `jobs`; they are counted from 1, as lines are."""
-    try:
-        content = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise Invalid(f"the file is no JSON: {error}") from None
-    jobs = content.get("jobs") if isinstance(content, dict) else content
-    if not isinstance(jobs, list):
-        raise Invalid("the file must hold a list of jobs", hint='[{"source_name": "…", "interval_minutes": 30, …}]')
-    documents: dict[str, dict[str, Any]] = {}
-    unconverted, remarks = [], []
-    unknown: dict[str, list[str]] = {}
-    for number, item in enumerate(jobs, 1):
-        try:
-            document = _document(item, job)
-            if document["name"] in documents:
-                raise ValueError(f"another job is called {document['name']!r}: give one of them a name")
-            parse(document)
-        except (RotaError, ValueError) as error:
-            why = getattr(error, "message", str(error)).removeprefix(f"schedule {_name_of(item)!r}: ")
-            unconverted.append(Unconverted(number, _name_of(item), why))
-            continue
-        documents[document["name"]] = document
-        for key in item.keys() - _KNOWN:
-            unknown.setdefault(key, []).append(document["name"])
-        if item.get("is_paused"):
-            remarks.append(f"{document['name']} is paused there: `rota schedule pause {document['name']}`")
-    remarks += [_left_out(key, names) for key, names in sorted(unknown.items())]
-    return IntervalJobs(tuple(documents.values()), tuple(unconverted), tuple(remarks))
 
+    def read(name: str, item: object, remarks: Remarks) -> dict[str, Any]:
+        document = _document(item, job)
+        if isinstance(item, Mapping):
+            for key in sorted(item.keys() - _KNOWN):
+                remarks.left_out(name, key)
+            if item.get("is_paused"):
+                remarks.of(name, f"is paused there: `rota schedule pause {name}`")
+        return document
 
-def _left_out(key: str, names: list[str]) -> str:
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"{key} of {names[0]}{more} is not known, and left out"
+    return convert([(_name_of(item), item) for item in job_list(text, _EXAMPLE)], read)
 
 
 def _name_of(item: object) -> str:
@@ -96,5 +63,5 @@ def _times(item: Mapping[str, Any]) -> dict[str, Any]:
         times = {"interval_minutes": item["interval_minutes"], "interval_type": item.get("interval_type") or "minutes"}
         return times if item.get("anchor") is None else {**times, "anchor": item["anchor"]}
     if item.get("schedule_time"):
-        return {"cron": cron(item["schedule_time"]).expression}
+        return {"cron": str(item["schedule_time"])}
     raise ValueError("it runs once, at once, and needs no schedule: `rota run enqueue`")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -216,6 +215,8 @@ def retry_after(value: str | None, now: datetime) -> timedelta | None:
     if text.isascii() and text.isdigit():
         wait = timedelta(seconds=min(int(text[:9]), LONGEST_RETRY_AFTER.total_seconds()))
     else:
+        from email.utils import parsedate_to_datetime  # seldom needed, and it imports much
+
         try:
             at = parsedate_to_datetime(text)
         except ValueError:

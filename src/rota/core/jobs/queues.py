@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+from rota.core.limits.live import LiveLimit
+
 
 class Pause(msgspec.Struct, frozen=True):
     """Pause of a job or queue by an operator: since when, by whom and why."""
@@ -27,6 +29,8 @@ class Queue(msgspec.Struct, frozen=True):
     scheduled: int = 0
     paused: Pause | None = None
     oldest_at: datetime | None = None
+    live_limit: LiveLimit | None = None
+    """Limit that an operator set on the queue."""
 
 
 class ResumedQueue(Queue, frozen=True, kw_only=True):

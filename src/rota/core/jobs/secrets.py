@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from rota.core.jobs.http import HttpRequest
 from rota.core.jobs.job import JobDefinition
 from rota.errors import MaskedSecret
 
@@ -38,6 +39,17 @@ def masked(definition: JobDefinition) -> JobDefinition:
     if http is definition.http and command is definition.command:
         return definition
     return msgspec.structs.replace(definition, http=http, command=command)
+
+
+def without_headers(request: HttpRequest) -> HttpRequest:
+    """Return a request for whoever may not change jobs: any header may be a secret, whatever it is called."""
+    return msgspec.structs.replace(request, headers=dict.fromkeys(request.headers, MASK))
+
+
+def without_path(url: str) -> str:
+    """Return the address of a webhook for whoever may not change it: the path of many is a secret. Mail stays."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}/{MASK}" if parts.netloc else url
 
 
 def require_unmasked(value: Any, path: str = "$") -> None:

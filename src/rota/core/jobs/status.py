@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from rota.core.jobs.job import JobDefinition, JobKind
 from rota.core.jobs.secrets import masked
+from rota.core.limits.live import LiveLimit
 from rota.core.states import RunState
 from rota.errors import Conflict, Invalid, JobDisabled, JobRefuses, did_you_mean
 from rota.values.instants import instant
@@ -72,6 +73,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Who cancelled the job."""
     cancel_reason: str | None = None
     """Why the job was cancelled."""
+    live_limit: LiveLimit | None = None
+    """Limit that an operator set on the job, beside those that it declares."""
 
 
 class JobView(JobDefinition, frozen=True, kw_only=True):
@@ -175,6 +178,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     cancelled_at: int | None = None
     cancelled_by: str | None = None
     cancel_reason: str | None = None
+    live_limit: LiveLimit | None = None
     created_at: int | None = None
     updated_at: int | None = None
     running: int = 0
@@ -226,6 +230,7 @@ def status_of(facts: JobFacts) -> JobStatus:
         cancelled_at=_instant(facts.cancelled_at),
         cancelled_by=facts.cancelled_by,
         cancel_reason=facts.cancel_reason,
+        live_limit=facts.live_limit,
     )
 
 

@@ -11,7 +11,9 @@ import msgspec
 from rota.core.states import FINAL_STATES, Outcome, RunState
 from rota.values.instants import instant
 
-KINDS = ("run", "job", "schedule", "queue", "worker", "token", "quota", "notification", "bulk")
+KINDS = (
+    *("run", "job", "schedule", "queue", "worker", "token", "quota", "notification", "bulk", "attention", "database"),
+)
 
 PLANNER, CLIENT, PROMOTER, REAPER = "planner", "client", "promoter", "reaper"
 EXTERNAL, CONDUCTOR, MESSENGER = "external", "conductor", "messenger"
@@ -144,9 +146,12 @@ def life_of(run: RunFacts) -> list[Event]:
 def _creation(run: RunFacts, following: Sequence[_Step]) -> _Step:
     retried = next((note for note in run.notes if note.type == RETRIED), None)
     made_by = run.made_by if retried is None else retried.actor
-    creation = _Step(fence=0, phase=_CLAIM, at=run.created_at, type="created", actor=made_by, details=run.made_of)
+    made_of = run.made_of
+    if retried is not None and "edited" in retried.details:
+        made_of = {**made_of, "edited": retried.details["edited"]}
+    creation = _Step(fence=0, phase=_CLAIM, at=run.created_at, type="created", actor=made_by, details=made_of)
     if run.state is _S.SKIPPED and not run.fence and not following:  # it was inserted as skipped
-        details = {**run.made_of, "reason": run.reason}
+        details = {**made_of, "reason": run.reason}
         actor = run.cancelled_by or made_by
         return msgspec.structs.replace(creation, type="skipped", after=run.state, actor=actor, details=details)
     due_at = next((note.details["first_due_at"] for note in run.notes if note.type == REPLACED), run.run_at)
@@ -329,8 +334,8 @@ class Revised(msgspec.Struct, frozen=True):
 
 _TYPES = {
     "created": "created", "edited": "updated", "paused": "paused", "resumed": "resumed", "deleted": "deleted",
-    "job paused": "job_paused", "job resumed": "resumed", "job cancelled": "job_cancelled", "job deleted": "disabled",
-    "declaration changed": "declared", "ended": "ended",
+    "restored": "restored", "job paused": "job_paused", "job resumed": "resumed", "job cancelled": "job_cancelled",
+    "job deleted": "disabled", "declaration changed": "declared", "ended": "ended",
 }  # fmt: skip
 
 

@@ -65,7 +65,7 @@ class Backfill(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     """Plan times that are still to be decided."""
     held: int = 0
-    """Plan times whose unique key another run has; a dry run does not count them separately."""
+    """Plan times whose unique key another run has."""
     runs: tuple[str, ...]
     """Ids of the runs."""
     plan_times: tuple[datetime, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -12,7 +11,7 @@ import msgspec
 from rota.core.calendar import rules
 from rota.core.calendar.describe import describe
 from rota.core.calendar.rules import Rule
-from rota.core.ledger.occurrences import PlannedRun
+from rota.core.ledger.occurrences import PlannedRun, summary_of
 from rota.core.ledger.verify import UNNAMED, History, Range, Stretch
 from rota.core.planning.overlap_and_failure import Create, Lane, Skip, decide
 from rota.core.planning.tick import ScheduleState, eligible
@@ -28,7 +27,6 @@ from rota.values.scope import Scope, scope_text
 
 _SHOWN = 5
 _SHOWN_UNSUCCESSFUL = 50
-_STATES = (RunState.SUCCEEDED, *(state for state in RunState if state is not RunState.SUCCEEDED))
 _LATE = 10_000_000
 
 
@@ -109,12 +107,12 @@ def explain_plan_time(facts: PlanTimeFacts) -> Explanation:
 
 def _ran(facts: PlanTimeFacts) -> Explanation:
     """Explain runs of the plan time: if it has many scopes, how many went how, and then those that did not succeed."""
-    counts = Counter(_outcome(planned.run) for planned in facts.runs)
+    summary = summary_of(planned.run.outcome for planned in facts.runs)
     # Stable: within a state they stay in the order of scopes.
-    shown = sorted(facts.runs, key=lambda planned: _outcome(planned.run) == RunState.SUCCEEDED)
-    unsuccessful = len(facts.runs) - counts[RunState.SUCCEEDED.value]
+    shown = sorted(facts.runs, key=lambda planned: planned.run.outcome == RunState.SUCCEEDED)
+    unsuccessful = len(facts.runs) - summary.states.get(RunState.SUCCEEDED.value, 0)
     most = _SHOWN
-    words = [f"{_counted(counts)}."] if len(facts.runs) > 1 else []
+    words = [f"{summary.words}."] if len(facts.runs) > 1 else []
     if len(facts.runs) > _SHOWN and unsuccessful:
         most = min(unsuccessful, _SHOWN_UNSUCCESSFUL)
     words += [_run_words(planned, facts.now) for planned in shown[:most]]
@@ -123,17 +121,7 @@ def _ran(facts: PlanTimeFacts) -> Explanation:
         words.append(f"{hidden} more did not succeed.")
     skipped = all(planned.run.state == "skipped" for planned in facts.runs)
     runs = [_run_facts(planned) for planned in shown[:most]]
-    return _explanation("skipped" if skipped else "ran", facts, words, runs=runs, counts=dict(counts))
-
-
-def _outcome(run: PlannedRun) -> str:
-    """Return the state of a run, or of the one that replaced it."""
-    return run.state if run.again is None else run.again.state
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    """Write how many runs are in which state: `37 succeeded, 2 failed, 1 cancelled`."""
-    return ", ".join(f"{counts[state]} {state}" for state in _STATES if counts.get(state))
+    return _explanation("skipped" if skipped else "ran", facts, words, runs=runs, counts=dict(summary.states))
 
 
 def _run_words(planned: PlanTimeRun, now: int) -> str:
@@ -278,7 +266,8 @@ def _undecided(facts: PlanTimeFacts) -> Explanation:
         return _after_its_end(facts, inactivity)
     why = _why_resting(schedule)
     if why and facts.at <= facts.now:
-        words = [why, "It gets a run only if the schedule is resumed with catch-up."]
+        what = "job" if schedule.job_paused and schedule.paused_at is None else "schedule"
+        words = [why, f"It gets a run only if the {what} is resumed with catch-up."]
         since = None if inactivity is None else _at(inactivity.since)
         reason, by = (
             (schedule.pause_reason, schedule.paused_by) if inactivity is None else (inactivity.reason, inactivity.by)
@@ -303,7 +292,9 @@ def _why_resting(schedule: Schedule) -> str | None:
         reason = f": {schedule.pause_reason}" if schedule.pause_reason else ""
         until = f", until {_at(micros_at(schedule.resume_at))}" if schedule.resume_at else ""
         return f"The schedule is paused{by} since {_at(micros_at(schedule.paused_at))}{until}{reason}."
-    return f"Its job {schedule.job!r} is paused." if schedule.job_paused else None
+    if not schedule.job_paused:
+        return None
+    return f"Its job {schedule.job!r} is {'cancelled' if schedule.job_cancelled else 'paused'}."
 
 
 def _why_late(facts: PlanTimeFacts) -> list[str]:

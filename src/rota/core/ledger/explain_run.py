@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import msgspec
 
 from rota.core.ledger.explain_plan_time import Explanation, written
 from rota.core.limits.limits import is_schedules, measure, title
+from rota.core.limits.live import LiveLimit
 from rota.core.runs.admission import Hold
 from rota.core.runs.dependencies import NEEDS_SUCCESS, SUCCESS_OR_SKIP
 from rota.core.runs.run import Attempt, Run
@@ -24,11 +25,13 @@ _SHOWN = 5
 
 
 class Paused(msgspec.Struct, frozen=True):
-    """Pause of a job or a queue by an operator, or cancel of a job (`word`)."""
+    """Pause of a job, a queue or a scope by an operator, or cancel of a job (`word`). Older programs did not note when
+    they paused a scope.
+    """
 
     kind: str
     name: str
-    at: datetime
+    at: datetime | None
     by: str | None
     reason: str | None
     word: str = "paused"
@@ -46,6 +49,13 @@ class LimitFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     held: int
     period: int | None = None
     opens_at: datetime | None = None
+    live: LiveLimit | None = None
+    """The limit as an operator set it, if it is a live one."""
+
+    @property
+    def is_pause(self) -> bool:
+        """Return whether it is there because its scope is paused."""
+        return self.max == 0
 
 
 class LiveWorker(msgspec.Struct, frozen=True):
@@ -79,10 +89,12 @@ class PartFacts(msgspec.Struct, frozen=True):
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a run.
 
-    `hold` is the column of `rota_ready`. `waits_for`: (run, its final state or None, `rota_wait.kind`). `awaited_by`:
+    `hold` is the column of `rota_ready`. `waits_for`: (run, its final state or None, `rota_wait.kind`). `inputs`:
+    arguments that are results, by the run that they come from. `awaited_by`:
     runs that wait for it. `before`: how many runs of its queue are claimed first. `shielded`: it is in a step that
     cannot be cancelled. `step`: the step whose external end it waits for. `for_worker`: the name of the only worker
-    that may have it. If the run conducts replicas, `limits` are those of its waiting replicas.
+    that may have it. If the run conducts replicas, `limits` are those of its waiting replicas. `siblings`: if it is a
+    replica, all replicas of the same run, itself among them.
 
     `walled`: the reader is restricted to one scope, and sees runs of that scope only; `apart`: it waits for others.
     """
@@ -91,6 +103,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     hold: int | None = None
     waits_for: Sequence[tuple[str, str | None, int]] = ()
+    inputs: Mapping[str, Sequence[str]] = {}
     awaited_by: Sequence[str] = ()
     limits: Sequence[LimitFacts] = ()
     pauses: Sequence[Paused] = ()
@@ -104,6 +117,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     step: str | None = None
     requirements: Requirements = NOTHING
     replicas: Sequence[Replica] = ()
+    siblings: Sequence[Replica] = ()
     for_worker: str | None = None
     part: PartFacts | None = None
     walled: bool = False
@@ -187,7 +201,15 @@ def _waiting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     if skipped:
         end = "skipped" if all(skipped) else "skipped or cancelled" if any(skipped) else "cancelled"
         words.append(f"If {'that' if len(skipped) == 1 else 'one of them'} does not succeed, it is {end}.")
-    return words
+    return words + _inputs(facts, more)
+
+
+def _inputs(facts: RunFacts, more: dict[str, Any]) -> list[str]:
+    if not facts.inputs:
+        return []
+    more["inputs"] = {id: list(arguments) for id, arguments in facts.inputs.items()}
+    shown = [f"{', '.join(arguments)} from run {id}" for id, arguments in facts.inputs.items()][:_SHOWN]
+    return [f"It takes results as arguments: {'; '.join(shown)}{'; …' if len(facts.inputs) > _SHOWN else ''}."]
 
 
 def _runs(ids: Sequence[str]) -> str:
@@ -223,33 +245,43 @@ def _paused(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     words = []
     for pause in facts.pauses:
         by, why = f" by {pause.by}" if pause.by else "", f": {pause.reason}" if pause.reason else ""
-        words.append(f"Its {pause.kind} {pause.name!r} is {pause.word}{by} since {written(pause.at)}{why}.")
+        since = "" if pause.at is None else f" since {written(pause.at)}"
+        words.append(f"Its {pause.kind} {pause.name!r} is {pause.word}{by}{since}{why}.")
     more["paused"] = [f"{pause.kind} {pause.name}" for pause in facts.pauses]
     return words
 
 
 def _limited(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     more["limits"] = msgspec.to_builtins(list(facts.limits))
-    return [_full(limit, facts.run.schedule) for limit in facts.limits if limit.held >= limit.max]
+    full = [limit for limit in facts.limits if limit.held >= limit.max and not limit.is_pause]
+    return [_full(limit, facts.run.schedule) for limit in full]
 
 
 def _full(limit: LimitFacts, schedule: str | None) -> str:
     name = title(limit.key, schedule if is_schedules(limit.key) else None)
     name = name[0].upper() + name[1:]
+    if limit.live is not None:
+        name = _live(limit.key, limit.live)
     if limit.period is None:
         return f"{name} is full: {limit.held} of {limit.max} slots are in use."
     opens = "" if limit.opens_at is None else f", next at {written(limit.opens_at)}"
     return f"{name} is reached: {measure(limit.max, limit.period)}{opens}."
 
 
+def _live(key: str, limit: LiveLimit) -> str:
+    """Describe a live limit: whose it is, who set it, since when and why."""
+    kind, _, name = key.partition("live:")[2].partition(":")
+    by, since = f" by {limit.by}" if limit.by else "", f" since {written(limit.since)}" if limit.since else ""
+    until = f" until {written(limit.until)}" if limit.until else ""
+    why = f": {limit.reason}" if limit.reason else ""
+    return f"Its {kind} {name!r} is limited to {limit.words}{by}{since}{until}{why}. The limit"
+
+
 def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     """Explain why no worker takes it; empty if there is one that does."""
-    alive = facts.workers
     if facts.for_worker is not None:
-        alive = [worker for worker in alive if worker.name == facts.for_worker]
-        if not alive:
-            return [f"It is the replica of worker {facts.for_worker!r}, which is not alive."]
-    job, queue = facts.claimed_as
+        return _worker(facts, facts.for_worker, "It")
+    alive, (job, queue) = facts.workers, facts.claimed_as
     able = [worker for worker in alive if queue in worker.queues]
     knowing = [worker for worker in able if job in worker.jobs]
     claiming = [worker for worker in knowing if worker.claims]
@@ -257,7 +289,7 @@ def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     more["workers"] = [worker.id for worker in fit[:_SHOWN]]
     more |= {"requirements": msgspec.to_builtins(facts.requirements)} if facts.requirements else {}
     if fit:
-        return []
+        return _too_few(facts.replicas or facts.siblings, {worker.name for worker in fit})
     if claiming:
         return [f"No live worker meets its requirements: {facts.requirements}."]
     if not alive:
@@ -269,6 +301,35 @@ def _workers(facts: RunFacts, more: dict[str, Any]) -> list[str]:
     if not knowing:
         return [f"No worker of queue {queue!r} knows job {job!r}."]
     return [_claims_nothing(worker) for worker in knowing[:_SHOWN]]
+
+
+def _worker(facts: RunFacts, name: str, replica: str) -> list[str]:
+    """Explain why the only worker that may have a replica does not take it. Requirements were met then."""
+    alive, (job, queue) = [worker for worker in facts.workers if worker.name == name], facts.claimed_as
+    if not alive:
+        return [f"{replica} is the replica of worker {name!r}, which is not alive."]
+    able = [worker for worker in alive if queue in worker.queues]
+    if not able:
+        return [f"{replica} is the replica of worker {name!r}, which does not take runs of queue {queue!r}."]
+    knowing = [worker for worker in able if job in worker.jobs]
+    if not knowing:
+        return [f"{replica} is the replica of worker {name!r}, which does not know job {job!r}."]
+    return [] if any(worker.claims for worker in knowing) else [_claims_nothing(knowing[0])]
+
+
+def _too_few(replicas: Sequence[Replica], fit: Collection[str]) -> list[str]:
+    """Explain that more replicas of a run wait than workers are left for them; those that are `fit` may have one."""
+    counted = [replica for replica in replicas if replica.counts]
+    waiting = sum(replica.state is RunState.QUEUED and replica.worker is None for replica in counted)
+    free = len({*fit} - {replica.worker for replica in counted})
+    if waiting <= free:
+        return []
+    wait = (
+        "1 replica of the run waits for a worker" if waiting == 1 else f"{waiting} replicas of the run wait for workers"
+    )
+    take = {0: "no live worker", 1: "only 1 live worker"}.get(free, f"only {free} live workers")
+    missing = "1 more is" if waiting - free == 1 else f"{waiting - free} more are"
+    return [f"{wait} without one, and {take} can take one: {missing} needed."]
 
 
 def _claims_nothing(worker: LiveWorker) -> str:
@@ -286,8 +347,13 @@ def _conducting(facts: RunFacts, more: dict[str, Any]) -> list[str]:
         why = f": {replica.error}" if replica.error else ""
         words.append(f"Replica {replica.run_id} for {whose} is {replica.state.value}{why}.")
     words += [f"There are {len(counted) - _SHOWN} more."] if len(counted) > _SHOWN else []
-    if any(replica.state is RunState.QUEUED for replica in counted):
+    queued = [replica for replica in counted if replica.state is RunState.QUEUED]
+    if queued:
         words += _paused(facts, more) + _limited(facts, more)
+    if any(replica.worker is None for replica in queued):
+        words += _workers(facts, more)
+    for replica in [replica for replica in queued if replica.worker is not None][:_SHOWN]:
+        words += _worker(facts, str(replica.worker), f"Run {replica.run_id}")
     if run.state is RunState.CANCELLING:
         by, why = f" by {facts.cancelled_by}" if facts.cancelled_by else "", f": {run.reason}" if run.reason else ""
         words.append(f"It was asked to stop{by}{why}: it ends when its last replica has ended.")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from rota.core.ledger.verify import UNNAMED, History, Range, Stretch
+from rota.core.schedules.plan_times import plan_times
 from rota.core.states import RunState
 from rota.values.instants import instant, micros_at
 from rota.values.scope import Scope
 
 _MOST_TOLD = 1_000_000  # occurrences of one plan time: one per scope
 KINDS = ("ran", "skipped", "coalesced", "missed", "paused", "pruned", "pending")
+_STATES = (RunState.SUCCEEDED, *(state for state in RunState if state is not RunState.SUCCEEDED))
 
 
 class Replacement(msgspec.Struct, frozen=True):
@@ -22,6 +26,24 @@ class Replacement(msgspec.Struct, frozen=True):
     run_id: str
     state: str
     """State of that run."""
+
+
+class PlanTimeSummary(msgspec.Struct, frozen=True):
+    """Summary of one plan time over all its scopes. A run counts by the newest run that was made in its place."""
+
+    scopes: int
+    """Number of scopes that have a run."""
+    states: Mapping[str, int]
+    """Number of runs by state."""
+    words: str
+    """The same for people: `37 succeeded, 2 failed, 1 cancelled`."""
+
+
+def summary_of(outcomes: Iterable[str]) -> PlanTimeSummary:
+    """Summarize the states of the runs of one plan time."""
+    counts = Counter(outcomes)
+    states = {state.value: counts[state] for state in _STATES if counts[state]}
+    return PlanTimeSummary(counts.total(), states, ", ".join(f"{count} {state}" for state, count in states.items()))
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +70,13 @@ class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
     """Revision of the schedule that decided."""
     again: Replacement | None = None
     """Run that was made in place of one that did not succeed."""
+    summary: PlanTimeSummary | None = None
+    """Summary of the plan time over its scopes, if it has several: in the first of its lines."""
+
+    @property
+    def outcome(self) -> str | None:
+        """State of its run, or of the one that was made in its place."""
+        return self.state if self.again is None else self.again.state
 
 
 class PlannedRun(msgspec.Struct, frozen=True):
@@ -63,15 +92,61 @@ class PlannedRun(msgspec.Struct, frozen=True):
     again: Replacement | None = None
 
     @property
+    def outcome(self) -> str:
+        """State of the run, or of the one that was made in its place."""
+        return self.state if self.again is None else self.again.state
+
+    @property
     def was_vain(self) -> bool:
         return self.state != RunState.SUCCEEDED and RunState(self.state).is_final
 
 
 class PagePosition(msgspec.Struct, frozen=True):
-    """End of a page: `at` is the start of its last occurrence, `told` how many with that start were returned."""
+    """End of a page: `at` is the start of its last occurrence, `told` how many with that start were returned.
+
+    `from_at` and `to_at` are the time range of its list, if the place tells it.
+    """
 
     at: datetime
     told: int
+    from_at: datetime | None = None
+    to_at: datetime | None = None
+
+
+class OccurrencePage(msgspec.Struct, frozen=True):
+    """Page of occurrences; `next` is the `after` of the next page, None after the last."""
+
+    occurrences: Sequence[Occurrence]
+    next: PagePosition | None
+
+
+def whole_plan_times(lines: Sequence[Occurrence], limit: int) -> int:
+    """Return how many of more than `limit` lines a page takes: it ends where a plan time does. 0: the first plan time
+    has more than `limit` lines."""
+    while limit and _beginning(lines[limit]) == _beginning(lines[limit - 1]):
+        limit -= 1
+    return limit
+
+
+def first_plan_time(lines: Sequence[Occurrence]) -> int:
+    """Return how many lines have the beginning of the first one."""
+    count = 0
+    while count < len(lines) and _beginning(lines[count]) == _beginning(lines[0]):
+        count += 1
+    return count
+
+
+def with_summaries(lines: Sequence[Occurrence], *, cut: Collection[datetime | None]) -> list[Occurrence]:
+    """Add its summary to the first line of each plan time of several scopes. Those in `cut` are not here whole."""
+    times: dict[datetime | None, list[int]] = {}
+    for place, line in enumerate(lines):
+        if line.state is not None:  # else it stands for a range
+            times.setdefault(line.plan_time, []).append(place)
+    summed = list(lines)
+    for places in (places for at, places in times.items() if len(places) > 1 and at not in cut):
+        summary = summary_of(line.outcome for line in (lines[place] for place in places) if line.outcome is not None)
+        summed[places[0]] = msgspec.structs.replace(lines[places[0]], summary=summary)
+    return summed
 
 
 def place_after(page: Sequence[Occurrence], before: PagePosition | None = None) -> PagePosition | None:
@@ -83,17 +158,19 @@ def place_after(page: Sequence[Occurrence], before: PagePosition | None = None) 
     return PagePosition(at, count + before.told if before is not None and before.at == at else count)
 
 
-def written_place(from_at: datetime, to_at: datetime, place: PagePosition) -> str:
-    """Encode a cursor, with its time range: a page of the last day continues in the same day."""
-    return f"{micros_at(from_at)} {micros_at(to_at)} {micros_at(place.at)} {place.told}"
+def written_place(place: PagePosition) -> list[int]:
+    """Write a place that tells its time range, as a cursor holds it: a page of the last day continues in that day."""
+    assert place.from_at is not None
+    assert place.to_at is not None
+    return [micros_at(place.from_at), micros_at(place.to_at), micros_at(place.at), place.told]
 
 
-def read_place(text: str) -> tuple[datetime, datetime, PagePosition]:
-    """Decode a cursor. Raises ValueError or OverflowError if the text is not one."""
-    from_at, to_at, at, told = map(int, text.split(" "))
+def read_place(written: Any) -> PagePosition:
+    """Read such a place. Raises TypeError, ValueError or OverflowError if it is none."""
+    from_at, to_at, at, told = written
     if not 0 <= told <= _MOST_TOLD:
         raise ValueError(told)
-    return instant(from_at), instant(to_at), PagePosition(instant(at), told)
+    return PagePosition(instant(at), told, instant(from_at), instant(to_at))
 
 
 def _beginning(occurrence: Occurrence) -> datetime:
@@ -247,14 +324,7 @@ def _pending(
 
 
 def _following(history: History, query: OccurrenceQuery, room: int | None) -> Iterator[int]:
-    """Yield the next plan times, at most as many as the page takes and as `max_runs` allows."""
+    """Return the next plan times, at most as many as the page takes and as `max_runs` allows."""
     times = history.revisions[-1].definition.times(history.name)
-    start = max(history.cursor, query.from_at - 1, query.past - 1)
-    allowed = query.most
-    if room is not None:
-        allowed = min(allowed, max(0, room - times.count(history.cursor, start)))
-    at = times.next(start)
-    while at is not None and at <= query.to_at and allowed > 0:
-        yield at
-        at = times.next(at)
-        allowed -= 1
+    start = max(query.from_at, query.past) - 1
+    return iter(plan_times(times, history.cursor, start, query.most, room, query.to_at))

@@ -33,9 +33,12 @@ UNLIMITED = 2**30
 
 LONGEST_PERIOD = timedelta(days=30)
 MOST_IN_A_PERIOD = 100_000
-_BY_SCOPE = "scope"
+BY_SCOPE = "scope"
+_UNITS = ("ms", "s", "m", "h", "d")
 _RATE = re.compile(r"rate\d*:")
-_WIDTHS = ("key:", "schedule:", "job:", "quota:")
+_WIDTHS = ("key:", "schedule:", "job:", "quota:", "live:")
+LINE = "line:"
+"""Beginning of the keys of lines: a line is no limit, but where runs with the same limits wait (`limits.lines`)."""
 _WRITTEN_RATE = re.compile(r"\s*(\d{1,9})\s*(?:/|per)\s*(\S+)\s*")
 
 
@@ -83,11 +86,11 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def fields(self) -> tuple[str, ...]:
         """Fields of the payload in `by`."""
-        return tuple(name for name in self.by if name != _BY_SCOPE)
+        return tuple(name for name in self.by if name != BY_SCOPE)
 
 
 class Gate(msgspec.Struct, frozen=True, gc=False):
-    """Limit as it applies to one run. The narrowest of a run's gates comes first: the run is found by its key."""
+    """Limit as it applies to one run. The narrowest of a run's gates comes first: the run is found by it (`lines`)."""
 
     key: str
     max: int
@@ -227,12 +230,13 @@ def limit_of_schedule(options: Mapping[str, Any]) -> Limit | None:
 
 
 def rate_of(value: object, what: str = "rate") -> Limit | None:
-    """Parse a rate: "100/1m", or a pair (100, "1m")."""
+    """Parse a rate: "100/1m", "5/s", or a pair (100, "1m")."""
     if value is None or isinstance(value, Limit):
         return value
     pair: Any = value
     if isinstance(value, str) and (match := _WRITTEN_RATE.fullmatch(value)):
-        pair = (int(match[1]), match[2])
+        period = match[2]
+        pair = (int(match[1]), f"1{period}" if period in _UNITS else period)  # "5/s" is "5/1s"
     if not isinstance(pair, tuple | list) or len(pair) != 2 or type(pair[0]) is not int:
         raise Invalid(f"{what} cannot be {value!r:.80}", hint='"100/1m", or a pair (100, "1m")')
     per = parse_duration(pair[1], what)
@@ -287,9 +291,8 @@ def title(key: str, of: str | None = None) -> str:
 
     `of`: the name of the schedule that it limits, or the values of the fields by which it does.
     """
-    rate = _RATE.match(key)
-    what = "rate" if rate else "limit"
-    prefix, colon, rest = (key[rate.end() :] if rate else key).partition(":")
+    what = "rate" if _RATE.match(key) else "limit"
+    prefix, colon, rest = without_rate(key).partition(":")
     match prefix + colon:
         case "job:":
             return f"{what} of job {rest!r}"
@@ -301,7 +304,10 @@ def title(key: str, of: str | None = None) -> str:
         case "backfill:":
             return "concurrency of its backfill"
         case "quota:":
-            return f"{'rate in the quota' if rate else 'quota'} of {rest}"
+            return f"{'rate in the quota' if what == 'rate' else 'quota'} of {rest}"
+        case "live:":
+            kind, _, name = rest.partition(":")
+            return f"live {what} of {kind} {name!r}"
         case _:
             return f"limit {key!r}"
 
@@ -313,14 +319,14 @@ def gate_under(key: str, limit: Limit, of: str | None = None) -> Gate:
 def gate_of(job: str, limit: Limit, scope: Scope, payload: Mapping[str, Any], prefix: str = "") -> Gate:
     if not limit.by:
         return gate_under(prefix + job_key(job), limit)
-    parts = [[scope.kind, scope.id] if name == _BY_SCOPE else payload.get(name) for name in limit.by]
+    parts = [[scope.kind, scope.id] if name == BY_SCOPE else payload.get(name) for name in limit.by]
     digest = hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:24]
     return gate_under(prefix + keys_prefix(job, limit.by) + digest, limit, _scope_in(limit.by, scope))
 
 
 def _scope_in(by: Sequence[str], scope: Scope) -> str | None:
     """Return the value of the key for people, if it is the scope: fields of a payload may be secret."""
-    return f"{scope.kind}/{scope.id}" if _BY_SCOPE in by else None
+    return f"{scope.kind}/{scope.id}" if BY_SCOPE in by else None
 
 
 def gates_of_schedule(
@@ -332,13 +338,27 @@ def gates_of_schedule(
 
 
 def narrowest_first(gates: Iterable[Gate]) -> tuple[Gate, ...]:
-    """Sort gates: of a key, the schedule, the job, the quota; otherwise stable."""
+    """Sort gates: of a key, the schedule, the job, the quota, then live ones; otherwise stable."""
     return tuple(sorted(gates, key=lambda gate: _width(gate.key)))
 
 
-def _width(key: str) -> int:
+def without_rate(key: str) -> str:
+    """Return the key of a concurrency limit of the same runs."""
     rate = _RATE.match(key)
-    plain = key[rate.end() :] if rate else key
+    return key[rate.end() :] if rate else key
+
+
+def is_line(key: str) -> bool:
+    return key.startswith(LINE)
+
+
+def _behind(line: str) -> str:
+    """Return the key of the first limit of the runs in a line."""
+    return line.split(":", 2)[2]
+
+
+def _width(key: str) -> int:
+    plain = without_rate(key)
     return next((width for width, kind in enumerate(_WIDTHS) if plain.startswith(kind)), -1)
 
 
@@ -351,9 +371,25 @@ def is_quota(key: str) -> bool:
     return _width(key) == _WIDTHS.index("quota:")
 
 
+def is_settled(key: str) -> bool:
+    """Return whether a limit comes from a quota, or is a live one: runs come under it, and leave it, at any time."""
+    return _width(key) >= _WIDTHS.index("quota:")
+
+
+@functools.lru_cache(4_096)
+def is_of_jobs(key: str) -> bool:
+    """Return whether runs of several jobs may be under a limit."""
+    return is_of_jobs(_behind(key)) if is_line(key) else is_quota(key) or without_rate(key).startswith("live:queue:")
+
+
 @functools.lru_cache(4_096)
 def limit_of_key(key: str) -> str:
-    """Return what the keys of one limit have in common; of a limit without keys, all of it."""
+    """Return what the keys of one limit have in common; of a limit without keys, all of it.
+
+    The lines of a key are turns of its limit. Those of a limit without keys have no turns: priority and age decide.
+    """
+    if is_line(key):
+        return limit_of_key(_behind(key)) if _width(_behind(key)) == _WIDTHS.index("key:") else key
     width = _width(key)
     if width == _WIDTHS.index("quota:"):
         return "quota"

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
 from rota.core.limits.limits import UNLIMITED, Gate, Limit, gate_under, rate_of
 from rota.errors import Invalid
 from rota.values.durations import Duration, format_duration
+from rota.values.instants import maybe_instant
 from rota.values.names import checked_name
 from rota.values.scope import GLOBAL, Scope, kind_text, scope_text
 
 RateOption = str | tuple[int, Duration] | Limit | None
-
-_PREFIXES = ("rate:quota:", "quota:")
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -22,6 +21,9 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `paused`: nothing of the scope begins, or is planned. `bare`: it is nothing but a pause, and `max_concurrency`
     stands there for older programs, which refuse a quota without a number.
+
+    A live limit of a job or a queue is one, too, of a place that is no scope (`core.limits.live`). `since`, `by` and
+    `reason` are those of the pause or the live limit, which ends at `until` by itself; times in microseconds.
     """
 
     max_concurrency: int | None = None
@@ -30,6 +32,9 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     paused: bool = False
     reason: str | None = None
     bare: bool = False
+    since: int | None = None
+    by: str | None = None
+    until: int | None = None
 
     def __post_init__(self) -> None:
         if self.max_concurrency is not None and not 1 <= self.max_concurrency < UNLIMITED:
@@ -41,7 +46,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def gates(self, scope: Scope) -> tuple[Gate, ...]:
         """Return the gates for each run of that scope; they are wider than all other limits."""
-        key = f"quota:{scope_text(scope)}"
+        key = _key(scope)
         if self.paused:
             return (Gate(key, 0, max_queued=self.max_queued),)
         gates = []
@@ -53,20 +58,23 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(gates)
 
 
+def _key(scope: Scope) -> str:
+    return f"quota:{scope_text(scope)}" if scope.kind else f"live:{scope.id}"
+
+
 def _waiting(limit: Limit, max_queued: int | None) -> Limit:
     return msgspec.structs.replace(limit, max_queued=max_queued)
 
 
-def pause_of(quota: Quota | None, reason: str | None) -> Quota:
+def pause_of(quota: Quota | None, reason: str | None = None, since: int | None = None, by: str | None = None) -> Quota:
     """Return a quota as it is during a pause; None: the scope has no quota of its own."""
-    if quota is None:
-        return Quota(max_concurrency=1, paused=True, reason=reason, bare=True)
-    return msgspec.structs.replace(quota, paused=True, reason=reason)
+    bare = Quota(max_concurrency=1, bare=True) if quota is None else quota
+    return msgspec.structs.replace(bare, paused=True, reason=reason, since=since, by=by)
 
 
 def resumed(quota: Quota) -> Quota | None:
     """Return what is left of a quota after its pause; None: nothing."""
-    return None if quota.bare else msgspec.structs.replace(quota, paused=False, reason=None)
+    return None if quota.bare else msgspec.structs.replace(quota, paused=False, reason=None, since=None, by=None)
 
 
 def within_kind(own: Quota | None, general: Quota | None) -> Quota | None:
@@ -75,7 +83,7 @@ def within_kind(own: Quota | None, general: Quota | None) -> Quota | None:
     """
     if own is None or not own.bare or general is None:
         return own or general
-    return msgspec.structs.replace(general, paused=True, reason=own.reason)
+    return pause_of(general, own.reason, own.since, own.by)
 
 
 class QuotaOf(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +101,10 @@ class QuotaOf(msgspec.Struct, frozen=True, kw_only=True):
     """Whether nothing of the scope begins, or is planned."""
     reason: str | None = None
     """Reason of the pause."""
+    paused_at: datetime | None = None
+    """Since when the scope is paused."""
+    paused_by: str | None = None
+    """Who paused the scope."""
 
 
 def quota_of(max_concurrency: object = None, max_queued: object = None, rate: RateOption = None) -> Quota:
@@ -103,8 +115,8 @@ def quota_of(max_concurrency: object = None, max_queued: object = None, rate: Ra
             raise Invalid(f"{name} must be a whole number, not {value!r:.80}")
     if max_concurrency == 0:
         if max_queued is None and rate is None:
-            return pause_of(None, None)
-        return pause_of(Quota(max_queued=max_queued, rate=rate_of(rate)), None)  # type: ignore[arg-type]
+            return pause_of(None)
+        return pause_of(Quota(max_queued=max_queued, rate=rate_of(rate)))  # type: ignore[arg-type]
     return Quota(max_concurrency=max_concurrency, max_queued=max_queued, rate=rate_of(rate))  # type: ignore[arg-type]
 
 
@@ -124,6 +136,8 @@ def described(kind: str, id: str, quota: Quota, owner: str) -> QuotaOf:
         owner=owner,
         paused=quota.paused,
         reason=quota.reason,
+        paused_at=maybe_instant(quota.since) if quota.paused else None,
+        paused_by=quota.by,
     )
 
 
@@ -148,8 +162,7 @@ def checked_scope(kind: str, id: str | None) -> tuple[str, str]:
 
 def scope_of_key(key: str, kind: str) -> Scope | None:
     """Return the scope of a limit's key that comes from a quota of that kind; None for others."""
-    for prefix in _PREFIXES:
-        start = f"{prefix}{kind_text(kind)}/"
+    for start in prefixes(kind, ""):
         if key.startswith(start):
             return Scope(kind, key[len(start) :])
     return None
@@ -157,4 +170,5 @@ def scope_of_key(key: str, kind: str) -> Scope | None:
 
 def prefixes(kind: str, id: str) -> list[str]:
     """Return the prefixes of the keys of a quota's limits; the whole keys if it is one scope's."""
-    return [f"{prefix}{kind_text(kind)}/{id}" for prefix in _PREFIXES]
+    start = f"quota:{kind_text(kind)}/" if kind else "live:"
+    return [f"rate:{start}{id}", f"{start}{id}"]

@@ -1,13 +1,12 @@
-"""Counters of processes per minute, per five minutes and per hour: values that can be merged."""
+"""Counters of processes per minute, per five minutes and per hour: values that can be merged; and gauges."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from rota.core.monitoring.gauges import QueueGauge
 from rota.core.monitoring.statistics import success_rate
 
 K = TypeVar("K", str, int)
@@ -40,6 +39,35 @@ Rows = dict[tuple[int, int], Counted]
 _MOST_QUEUES = 100
 _OTHERS = "*"
 _PLACES = {"queued": 0, "running": 1, "waiting": 2}
+
+
+class QueueGauge(msgspec.Struct, frozen=True):
+    """Number of runs of a queue in a state; `oldest`: µs since the oldest was due, or claimed; None if none waits."""
+
+    name: str
+    state: str
+    runs: int
+    oldest: int | None = None
+
+
+class Gauges(msgspec.Struct, frozen=True, kw_only=True):
+    """Gauges of an installation.
+
+    `schedules` by state: active, paused, disabled. `overdue` ones were due for a while, and were not planned.
+
+    `breached`: (kind, subject, what) of expectations that are not met. `attention`: numbers of items by kind.
+    `servers` are live processes that serve no queue but that of notifications.
+    """
+
+    queues: Sequence[QueueGauge] = ()
+    workers_alive: int = 0
+    workers_silent: int = 0
+    servers: int = 0
+    slots: int = 0
+    schedules: dict[str, int] = {}
+    overdue: int = 0
+    breached: Sequence[tuple[str, str, str]] = ()
+    attention: Mapping[str, int] = {}
 
 
 class LastDay(msgspec.Struct, frozen=True):

@@ -10,9 +10,13 @@ import msgspec
 from rota.core.alerts.expectations import Expected
 from rota.core.ledger.explain_run import LiveWorker
 from rota.core.ledger.verify import Verification
+from rota.core.limits.live import LiveLimit
+from rota.core.monitoring.attention import Attention
 from rota.values.durations import span
 from rota.values.instants import instant
 
+KIND = "each scope of kind"
+"""Kind of a pause that is about all scopes of a kind."""
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 _MOST_OFFSET = 1_000_000
 _SHOWN = 5
@@ -45,17 +49,29 @@ class StuckRun(msgspec.Struct, frozen=True):
 
 
 class OperatorPause(msgspec.Struct, frozen=True):
-    """Pause of a job or a queue by an operator."""
+    """Pause of a job, a queue, a scope or a kind of scopes by an operator. Older programs did not note when they paused
+    a scope.
+    """
 
     kind: str
     name: str
-    since: int
+    since: int | None
     by: str | None
     reason: str | None
 
 
+class OperatorLimit(msgspec.Struct, frozen=True):
+    """Live limit of a job or a queue, and how many runs wait under it."""
+
+    kind: str
+    name: str
+    limit: LiveLimit
+    waiting: int
+
+
 class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
-    """State of an installation at `now` of the database's clock; `queues` and `jobs`: number of claimable runs of each.
+    """State of an installation at `now` of the database's clock; `queues` and `jobs`: number of claimable runs of each;
+    `scopes`: number of waiting runs of each that is paused.
 
     `begun_and_skipped`: runs with attempts in the state `skipped`, which means that they never began.
     """
@@ -65,7 +81,9 @@ class Symptoms(msgspec.Struct, frozen=True, kw_only=True):
     stuck: Sequence[StuckRun] = ()
     queues: dict[str, int] = {}
     jobs: dict[str, int] = {}
+    scopes: dict[str, int] = {}
     held: Sequence[OperatorPause] = ()
+    live_limits: Sequence[OperatorLimit] = ()
     workers: Sequence[LiveWorker] = ()
     orphaned_waits: int = 0
     orphaned_limits: int = 0
@@ -81,6 +99,7 @@ def check_symptoms(symptoms: Symptoms) -> Iterator[Check]:
     yield _queues(symptoms)
     yield _jobs(symptoms)
     yield _paused(symptoms)
+    yield _limited(symptoms)
     yield _signals(symptoms)
     yield _orphans("waits", symptoms.orphaned_waits, "runs that wait for runs which have ended or are gone")
     yield _orphans("limits", symptoms.orphaned_limits, "slots of limits whose runs have ended or are gone")
@@ -94,7 +113,8 @@ def _overdue(symptoms: Symptoms) -> Check:
     reasons = [f"{schedule.name} {why_overdue(schedule, symptoms)}" for schedule in symptoms.overdue[:_SHOWN]]
     words = f"{many(len(symptoms.overdue), 'schedule is', 'schedules are')} overdue: " + "; ".join(reasons)
     facts = {"schedules": [schedule.name for schedule in symptoms.overdue]}
-    return Check(name="schedules", level=PROBLEM, words=words, hint=planner_hint(symptoms), facts=facts)
+    hint = planner_hint(symptoms, symptoms.overdue)
+    return Check(name="schedules", level=PROBLEM, words=words, hint=hint, facts=facts)
 
 
 def why_overdue(schedule: OverdueSchedule, symptoms: Symptoms) -> str:
@@ -106,10 +126,13 @@ def why_overdue(schedule: OverdueSchedule, symptoms: Symptoms) -> str:
     return f"for {late} ({why})"
 
 
-def planner_hint(symptoms: Symptoms) -> str:
+def planner_hint(symptoms: Symptoms, overdue: Sequence[OverdueSchedule]) -> str:
+    """Return what helps: a process that died within the last seconds still counts as alive."""
     if not symptoms.workers:
         return "no worker is alive: start `rota server`, `rota dev` or `rota worker`"
-    return "register the provider in a running process, or read its log"
+    if any(schedule.provider and not schedule.trouble for schedule in overdue):
+        return "register the provider in a running process, or read its log"
+    return "a server or worker plans: check that one is alive, and read its log"
 
 
 def _stuck(symptoms: Symptoms) -> Check:
@@ -164,19 +187,39 @@ def held_words(pause: OperatorPause, count: int) -> str:
 
 
 def resume_hint(pause: OperatorPause) -> str:
-    return f"rota {pause.kind} resume {pause.name}"
+    return f"rota quota delete {pause.name}" if pause.kind == KIND else f"rota {pause.kind} resume {pause.name}"
 
 
 def _paused(symptoms: Symptoms) -> Check:
     """Warn of pauses that hold runs back: they are deliberate, but may be forgotten."""
-    waiting = {"queue": symptoms.queues, "job": symptoms.jobs}
+    waiting = {"queue": symptoms.queues, "job": symptoms.jobs, "scope": symptoms.scopes, KIND: symptoms.scopes}
     pauses = [(pause, count) for pause in symptoms.held if (count := waiting.get(pause.kind, {}).get(pause.name, 0))]
     if not pauses:
-        return Check(name="paused", level=OK, words="no run waits because its job or queue is paused")
+        return Check(name="paused", level=OK, words="no run waits because its job, queue or scope is paused")
     words = "; ".join(held_words(pause, count) for pause, count in pauses[:_SHOWN])
     hint = "; ".join(resume_hint(pause) for pause, _ in pauses[:_SHOWN])
     facts = {"paused": [[pause.kind, pause.name] for pause, _ in pauses]}
     return Check(name="paused", level=WARNING, words=words, hint=hint, facts=facts)
+
+
+def _limited(symptoms: Symptoms) -> Check:
+    """Warn of live limits under which runs wait: they are deliberate, but may be forgotten."""
+    limits = [limit for limit in symptoms.live_limits if limit.waiting]
+    if not limits:
+        return Check(name="live_limits", level=OK, words="no run waits under a live limit")
+    words = "; ".join(_limit_words(limit, symptoms.now) for limit in limits[:_SHOWN])
+    hint = "; ".join(f"rota {limit.kind} limit {limit.name} --clear" for limit in limits[:_SHOWN])
+    facts = {"limited": [[limit.kind, limit.name] for limit in limits]}
+    return Check(name="live_limits", level=WARNING, words=words, hint=hint, facts=facts)
+
+
+def _limit_words(held: OperatorLimit, now: int) -> str:
+    limit = held.limit
+    by = f" by {limit.by}" if limit.by else ""
+    since = f" for {span(instant(now) - limit.since)}" if limit.since else ""
+    why = f" ({limit.reason})" if limit.reason else ""
+    waiting = many(held.waiting, "run waits", "runs wait")
+    return f"{held.kind} {held.name} is limited to {limit.words}{by}{since}{why}, and {waiting}"
 
 
 def _signals(symptoms: Symptoms) -> Check:
@@ -242,6 +285,29 @@ def check_expectations(expected: Sequence[Expected]) -> Check:
     return Check(
         name="expected", level=WARNING, words=words, hint="to list them: rota expectation ls --breached", facts=facts
     )
+
+
+_OF_OTHER_CHECKS = {
+    "schedule_overdue", "run_stuck", "queue_unserved", "job_unknown", "queue_paused", "job_paused", "signals_untold",
+    "expectation_breached", "database_copied", "epoch_new", "polling", "clock",
+}  # fmt: skip
+"""Kinds of attention that have a check of their own, which tells more."""
+
+
+def check_attention(items: Sequence[Attention], snoozed: int) -> Iterator[Check]:
+    """Check what needs attention, a check for each kind, as everybody else shows it."""
+    kinds: dict[str, list[Attention]] = {}
+    for item in items:
+        if item.kind not in _OF_OTHER_CHECKS:
+            kinds.setdefault(item.kind, []).append(item)
+    for kind, found in kinds.items():
+        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        words = "; ".join(item.text for item in found[:_SHOWN]) + more
+        facts = {"subjects": [item.subject for item in found]}
+        yield Check(name=kind, level=found[0].severity, words=words, hint=found[0].help, facts=facts)
+    if not kinds:
+        more = f" ({snoozed} snoozed)" if snoozed else ""
+        yield Check(name="attention", level=OK, words=f"nothing else needs attention{more}")
 
 
 def check_ledgers(verified: Iterable[Verification], left_out: int) -> Iterator[Check]:

@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from rota.core.ledger.database_state import DatabaseStanding
 from rota.core.monitoring.doctor import OK, PROBLEM, WARNING, Check, many
 from rota.core.workers.worker import Worker, WorkerState
+from rota.errors import DatabaseCopied
 from rota.values.durations import format_duration, span
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -24,7 +26,6 @@ OLDEST_POSTGRES = 12
 _LAST_YEAR = 2012  # release 18 is maintained until November 2030, 19 until 2031
 _NOVEMBER = 11
 _SHOWN = 5
-_EPOCH_IS_NEWS = timedelta(days=7)
 
 
 class FileFacts(msgspec.Struct, frozen=True):
@@ -58,14 +59,6 @@ class Durability(msgspec.Struct, frozen=True):
     synchronous_commit: str = "on"
     asynchronous: int = 0
     synchronous: int = 0
-
-
-class Epoch(msgspec.Struct, frozen=True):
-    """The database's epoch, the place where it is, and since when, in microseconds."""
-
-    epoch: int
-    place: str
-    since: int
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,20 +181,21 @@ def _durability(server: Durability) -> Check:
     return Check(name="durability", level=OK, words="what is acknowledged survives a crash of the server")
 
 
-def check_epoch(last: Epoch | None, now: int) -> Check:
+def check_epoch(last: DatabaseStanding, now: datetime) -> Check:
     """Warn for a week after the database came to another place: changes may be lost, and nobody else would say so."""
-    if last is None:
+    if last.since is None:
         words = "the place of the database is not recorded: a failover or a restore would not be noticed"
         return Check(name="epoch", level=WARNING, words=words, hint="may rota's user call pg_control_system()?")
+    if last.held:
+        copied = DatabaseCopied()
+        facts = {"epoch": last.epoch}
+        return Check(name="epoch", level=PROBLEM, words=copied.message, hint=copied.hint, facts=facts)
     if not last.epoch:
         return Check(name="epoch", level=OK, words="no failover and no restore so far")
-    age = timedelta(microseconds=now - last.since)
-    words = f"epoch {last.epoch} began {span(age)} ago, by a failover or a restore"
-    facts = {"epoch": last.epoch, "place": last.place}
-    if age > _EPOCH_IS_NEWS:
-        return Check(name="epoch", level=OK, words=words, facts=facts)
-    hint = "changes of the moments before may be lost: compare with what clients and workers logged"
-    return Check(name="epoch", level=WARNING, words=words, hint=hint, facts=facts)
+    facts = {"epoch": last.epoch, "lost_runs": last.lost_runs}
+    if not last.is_news(now):
+        return Check(name="epoch", level=OK, words=last.words(now), facts=facts)
+    return Check(name="epoch", level=WARNING, words=last.words(now), hint=last.hint, facts=facts)
 
 
 def _vacuum(server: ServerFacts) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -13,12 +13,15 @@ from rota.core.monitoring.statistics import Tally, success_rate
 from rota.core.runs.run import Attempt, Run
 from rota.core.states import Outcome, RunState
 from rota.errors import NotFound
+from rota.values.instants import instant, maybe_instant
 from rota.values.json import Json
 
 _STATUS = {
     Outcome.SUCCEEDED: "completed", Outcome.FAILED: "failed", Outcome.TIMED_OUT: "failed", Outcome.LOST: "failed",
     Outcome.CANCELLED: "cancelled", Outcome.SNOOZED: "cancelled", Outcome.HANDED_BACK: "cancelled",
 }  # fmt: skip
+
+_FRESH = 30_000_000
 
 
 class Execution(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +109,8 @@ class ExecutionTotals(msgspec.Struct, frozen=True):
 
 
 class SchedulerMetrics(msgspec.Struct, frozen=True):
-    """Totals from the database, the same from every server. `jobs` are counted by state."""
+    """Totals from the database, the same from every server. `jobs` and `executions` are counted at most every 30
+    seconds, when somebody asks."""
 
     jobs: dict[str, int]
     """Numbers of jobs by state."""
@@ -115,27 +119,42 @@ class SchedulerMetrics(msgspec.Struct, frozen=True):
     last_check_at: datetime | None
     """When the scheduler last looked for work."""
     last_metrics_update: datetime
-    """When this was computed."""
+    """When jobs and executions were counted."""
     stale_locks_cleared: int
     """Number of expired leases that were taken away, by any process."""
 
 
-class SchedulerFacts(msgspec.Struct, frozen=True):
-    """Facts from which the metrics are derived: states of all jobs, the tally of their runs, the newest heartbeat, now,
-    and the number of expired leases that were taken away."""
+class CountedJobs(msgspec.Struct, frozen=True):
+    """Jobs by state, totals over their runs, and the newest heartbeat (µs), as they were `at` (µs)."""
 
-    states: Sequence[JobState]
-    tally: Tally
-    heartbeat_at: datetime | None
-    now: datetime
+    jobs: dict[str, int]
+    executions: ExecutionTotals
+    at: int
+    heartbeat: int | None
+
+    def is_fresh(self, now: int) -> bool:
+        return 0 <= now - self.at < _FRESH
+
+
+def counted_jobs(states: Iterable[JobState], tally: Tally, now: int, heartbeat: int | None) -> CountedJobs:
+    counts = Counter(states)
+    return CountedJobs({state.value: counts[state] for state in JobState}, _totals(tally), now, heartbeat)
+
+
+class SchedulerFacts(msgspec.Struct, frozen=True):
+    """Facts from which the metrics are derived: what was counted, and the number of expired leases that were taken
+    away."""
+
+    counted: CountedJobs
     taken_away: int
 
 
 def metrics_of(facts: SchedulerFacts) -> SchedulerMetrics:
     """Return the metrics."""
-    states = Counter(facts.states)
-    jobs = {state.value: states[state] for state in JobState}
-    return SchedulerMetrics(jobs, _totals(facts.tally), facts.heartbeat_at, facts.now, facts.taken_away)
+    counted = facts.counted
+    return SchedulerMetrics(
+        counted.jobs, counted.executions, maybe_instant(counted.heartbeat), instant(counted.at), facts.taken_away
+    )
 
 
 def _totals(tally: Tally) -> ExecutionTotals:

@@ -1,36 +1,24 @@
-"""Overview page: live runs, the last day, what needs attention, next runs."""
+"""Overview page: live runs, the last day, what needs attention, and what is to begin."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 
 import msgspec
 
+from rota.core.calendar.describe import describe
+from rota.core.monitoring.attention import Attention
 from rota.core.monitoring.counters import LastDay
-from rota.core.monitoring.doctor import (
-    JOBS_HINT,
-    MESSENGER_HINT,
-    OK,
-    REAPER_HINT,
-    OperatorPause,
-    StuckRun,
-    Symptoms,
-    check_clock,
-    held_words,
-    many,
-    planner_hint,
-    queues_hint,
-    resume_hint,
-    unknown_jobs,
-    unserved_queues,
-    why_overdue,
-)
+from rota.core.monitoring.timeline import Upcoming, WaitingRun, coming_times
+from rota.core.schedules.plan_times import zone_of
+from rota.errors import BadTrigger, Invalid
+from rota.values.durations import Duration, format_duration, in_micros, parse_duration
 from rota.values.instants import instant
 
-LATE = 10_000_000
-"""Microseconds after its due time from which a run that has not begun is late."""
-_SHOWN = 20
+MOST_LISTED = 1_000
+MOST_EACH = 100
+LONGEST_PERIOD = timedelta(days=31)
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,18 +59,6 @@ class WorkerCounts(msgspec.Struct, frozen=True):
     """Slots in use."""
 
 
-class Attention(msgspec.Struct, frozen=True, kw_only=True):
-    """Item that needs attention."""
-
-    kind: str
-    """What is the matter, for programs."""
-    subject: str | None
-    since: datetime | None
-    text: str
-    """What is the matter, for people."""
-    hint: str | None = None
-
-
 class NextRun(msgspec.Struct, frozen=True, kw_only=True):
     """Next plan time of a schedule."""
 
@@ -110,135 +86,108 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of schedules by state."""
     attention: Sequence[Attention] = ()
     attention_count: int = 0
+    """Number of all items that are not snoozed."""
+    attention_counts: dict[str, int] = {}
+    """Numbers of these by kind."""
+    snoozed: int = 0
+    """Number of items that are snoozed."""
     next_fires: Sequence[NextRun] = ()
     """The next plan times of all schedules."""
 
 
-class Backlog(msgspec.Struct, frozen=True):
-    """Claimable runs of a job in a queue; instants in microseconds."""
+class UpcomingRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Run that is to begin, at a plan time or after a delay."""
 
-    queue: str
+    at: datetime
+    """When it may begin; in the past, if it is late."""
     job: str
-    runs: int
-    oldest: int
-    late: int
+    queue: str | None
+    """The queue of a run that exists; None for a plan time."""
+    schedule: str | None
+    run_id: str | None
+    """The run, if it exists already: it was delayed, or waits for its retry."""
+    attempt: int
+    """How often it was tried before."""
+    rule: str | None
+    """Rule of the schedule, in words."""
+    zone: str | None
+    """Time zone of the schedule."""
+    scopes: int | None
+    """Number of runs at the plan time, one for each scope; None if a provider names the scopes then."""
+    more: int
+    """Number of later plan times of this schedule within the period that are not listed."""
 
 
-class OpenBreach(msgspec.Struct, frozen=True):
-    kind: str
-    subject: str
-    what: str
-    since: int
-    message: str
+class UpcomingRuns(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
+    """Runs that are to begin within a period."""
+
+    from_at: datetime
+    to_at: datetime
+    items: Sequence[UpcomingRun]
+    """The next first."""
+    total: int
+    """Number of plan times and waiting runs in the period, as far as they were read."""
+    truncated: bool
+    """True if there are more than were read or listed."""
 
 
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts from the database and this process. `lingering`: runs whose grace is over, and that have not stopped.
-
-    `offset`: of this host's clock from the database's, in microseconds, as far as it is certain.
-    """
-
-    symptoms: Symptoms
-    backlog: Sequence[Backlog] = ()
-    held: Sequence[OperatorPause] = ()
-    lingering: Sequence[StuckRun] = ()
-    breaches: Sequence[OpenBreach] = ()
-    polls: bool = False
-    offset: int = 0
+def period_of(within: Duration) -> int:
+    """Validate the length of the period, and return it in microseconds."""
+    span = parse_duration(within, "within")
+    if not timedelta(0) < span <= LONGEST_PERIOD:
+        raise Invalid(f"within must be more than 0s and at most {format_duration(LONGEST_PERIOD)}, not {within}")
+    return in_micros(span)
 
 
-def attention(facts: Facts) -> tuple[list[Attention], int]:
-    """Return the first items of each kind, the gravest kind first, and the number of all items."""
-    shown: list[Attention] = []
-    total = 0
-    for rule in (_overdue, _stuck, _lingering, _unserved, _unknown, _unsent, _breached, _paused, _environment):
-        items = list(rule(facts))
-        total += len(items)
-        shown += items[:_SHOWN]
-    return shown, total
+def upcoming_runs(
+    now: int,
+    until: int,
+    schedules: Iterable[Upcoming],
+    runs: Iterable[WaitingRun],
+    *,
+    each: int,
+    limit: int,
+    more: bool,
+) -> UpcomingRuns:
+    """List what is to begin up to `until`: at most `limit` items, `each` of one schedule. `more`: not all was read."""
+    items = [_of_run(run) for run in runs]
+    total = len(items)
+    for schedule in schedules:
+        planned, count = _of_schedule(schedule, now, until, each)
+        items += planned
+        total += count
+    items.sort(key=lambda item: (item.at, item.job, item.schedule or "", item.run_id or ""))
+    return UpcomingRuns(
+        from_at=instant(now),
+        to_at=instant(until),
+        items=items[:limit],
+        total=total,
+        truncated=more or len(items) > limit,
+    )
 
 
-def backlogs(backlog: Sequence[Backlog], of: str) -> dict[str, tuple[int, int]]:
-    """Sum the backlog by `queue` or by `job`: number of runs, and the due time of the oldest."""
-    counted: dict[str, tuple[int, int]] = {}
-    for row in backlog:
-        name = getattr(row, of)
-        runs, oldest = counted.get(name, (0, row.oldest))
-        counted[name] = runs + row.runs, min(oldest, row.oldest)
-    return counted
+def _of_run(run: WaitingRun) -> UpcomingRun:
+    return UpcomingRun(
+        at=instant(run.at), job=run.job, queue=run.queue, schedule=run.schedule, run_id=run.run_id,
+        attempt=run.attempt, rule=None, zone=None, scopes=1, more=0,
+    )  # fmt: skip
 
 
-def _overdue(facts: Facts) -> Iterator[Attention]:
-    symptoms = facts.symptoms
-    for schedule in symptoms.overdue:
-        text = f"schedule {schedule.name} is overdue {why_overdue(schedule, symptoms)}"
-        yield _item("schedule_overdue", schedule.name, schedule.next_at, text, planner_hint(symptoms))
-
-
-def _stuck(facts: Facts) -> Iterator[Attention]:
-    for run in facts.symptoms.stuck:
-        text = f"the lease of run {run.run_id} on {run.worker_id} has expired without being taken away"
-        yield _item("run_stuck", run.run_id, run.expires_at, text, REAPER_HINT)
-
-
-def _lingering(facts: Facts) -> Iterator[Attention]:
-    for run in facts.lingering:
-        text = f"run {run.run_id} was asked to stop, and its grace period is over; {run.worker_id} still holds it"
-        yield _item("run_lingering", run.run_id, run.expires_at, text, REAPER_HINT)
-
-
-def _unserved(facts: Facts) -> Iterator[Attention]:
-    """Yield queues without a live worker.
-
-    Not at once, since a worker may be about to start. Paused queues have an item of their own.
-    """
-    paused = {pause.name for pause in facts.held if pause.kind == "queue"}
-    backlog = backlogs(facts.backlog, "queue")
-    for queue, count in unserved_queues(facts.symptoms).items():
-        since = backlog[queue][1]
-        if queue not in paused and facts.symptoms.now - since > LATE:
-            text = f"no live worker takes from queue {queue}, where {many(count, 'run waits', 'runs wait')}"
-            yield _item("queue_unserved", queue, since, text, queues_hint([queue]))
-
-
-def _unknown(facts: Facts) -> Iterator[Attention]:
-    paused = {pause.name for pause in facts.held if pause.kind == "job"}
-    backlog = backlogs(facts.backlog, "job")
-    for job, count in unknown_jobs(facts.symptoms).items():
-        since = backlog[job][1]
-        if job not in paused and facts.symptoms.now - since > LATE:
-            text = f"no live worker knows job {job}, of which {many(count, 'run waits', 'runs wait')}"
-            yield _item("job_unknown", job, since, text, JOBS_HINT)
-
-
-def _unsent(facts: Facts) -> Iterator[Attention]:
-    if count := facts.symptoms.signals:
-        text = f"{many(count, 'signal waits', 'signals wait')} for longer than a minute: notifications are not sent"
-        yield _item("signals_untold", None, None, text, MESSENGER_HINT)
-
-
-def _breached(facts: Facts) -> Iterator[Attention]:
-    for breach in facts.breaches:
-        text = f"{breach.kind} {breach.subject}: {breach.message or breach.what}"
-        yield _item("expectation_breached", f"{breach.kind}/{breach.subject}", breach.since, text, None)
-
-
-def _paused(facts: Facts) -> Iterator[Attention]:
-    for pause in facts.held:
-        count, _ = backlogs(facts.backlog, pause.kind).get(pause.name, (0, 0))
-        if count:
-            yield _item(f"{pause.kind}_paused", pause.name, pause.since, held_words(pause, count), resume_hint(pause))
-
-
-def _environment(facts: Facts) -> Iterator[Attention]:
-    if facts.polls:
-        text = "a transaction pooler blocks LISTEN/NOTIFY: work is found by polling, up to a second later"
-        yield _item("polling", None, None, text, "let rota connect to PostgreSQL directly")
-    clock = check_clock(facts.offset)
-    if clock.level != OK:
-        yield _item("clock", None, None, clock.words, clock.hint)
-
-
-def _item(kind: str, subject: str | None, since: int | None, text: str, hint: str | None) -> Attention:
-    at = None if since is None else instant(since)
-    return Attention(kind=kind, subject=subject, since=at, text=text, hint=hint)
+def _of_schedule(schedule: Upcoming, now: int, until: int, each: int) -> tuple[list[UpcomingRun], int]:
+    """Return the first plan times of a schedule, and how many it has in all."""
+    definition, delay = schedule.definition, schedule.definition.delay_micros
+    times, count = coming_times(schedule, now - delay, until - delay, each)
+    try:
+        rule = describe(definition.rule, schedule.name)
+    except BadTrigger:  # a zone unknown here; another process computed the next plan time
+        rule = None
+    items = [
+        UpcomingRun(
+            at=instant(at + delay), job=schedule.job, queue=None, schedule=schedule.name, run_id=None, attempt=0,
+            rule=rule, zone=zone_of(definition),
+            scopes=None if definition.provider is not None else len(definition.lanes),
+            more=count - len(times) if place == len(times) else 0,
+        )
+        for place, at in enumerate(times, 1)
+    ]  # fmt: skip
+    return items, count

@@ -68,6 +68,8 @@ class JobStats(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that never began."""
     success_rate: float | None
     average_duration_ms: int | None
+    p50_duration_ms: int | None
+    """Duration that half of them do not exceed."""
     p95_duration_ms: int | None
     """Duration that 95 % do not exceed."""
     first_at: datetime | None
@@ -201,7 +203,7 @@ def success_rate(states: dict[str, int]) -> float | None:
 def stats_of(job: str, tally: Tally, running_since: int | None = None, next_at: int | None = None) -> JobStats:
     """Build the statistics of a job; `running_since` is when its newest running attempt was claimed."""
     counts = {state: tally.states.get(state.value, 0) for state in RunState if state.is_final}
-    p95 = percentile(tally.durations, 0.95)
+    p50, p95 = (percentile(tally.durations, share) for share in (0.5, 0.95))
     began = max((at for at in (tally.began_at, running_since) if at is not None), default=None)
     return JobStats(
         job=job,
@@ -209,6 +211,7 @@ def stats_of(job: str, tally: Tally, running_since: int | None = None, next_at: 
         **{state.value: count for state, count in counts.items()},
         success_rate=success_rate(tally.states),
         average_duration_ms=round(tally.busy / tally.timed / 1_000) if tally.timed else None,
+        p50_duration_ms=None if p50 is None else round(p50 / 1_000),
         p95_duration_ms=None if p95 is None else round(p95 / 1_000),
         first_at=_instant(tally.first_at),
         last_execution_at=_instant(began),

@@ -10,6 +10,7 @@ from typing import assert_never
 import msgspec
 
 from rota.core.monitoring.counters import HOUR
+from rota.core.schedules.plan_times import plan_times
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import BadTrigger, Invalid, did_you_mean
 from rota.values.instants import instant, maybe_instant, micros_at, zoned
@@ -68,6 +69,22 @@ class TimelineAttempt(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
 
 
+class Gap(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "from", "to_at": "to"}):
+    """Plan times of a schedule that did not run."""
+
+    kind: str
+    """`skipped` by a policy or a pause, or `missed` because nothing planned at that time."""
+    from_at: datetime
+    """First of the plan times."""
+    to_at: datetime
+    """Last of the plan times."""
+    count: int
+    """Number of plan times."""
+    reason: str | None = None
+    run_id: str | None = None
+    """Id of the skipped run, if it is a single one that has a run."""
+
+
 class Lane(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts and plan times of one schedule, job, worker or queue."""
 
@@ -77,6 +94,8 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True):
     """Attempts, the newest first."""
     coming: Sequence[datetime] = ()
     """Plan times to come, the next first."""
+    gaps: Sequence[Gap] = ()
+    """Plan times that did not run, the earliest first."""
     overlaps: bool = False
     """True if two attempts overlap in time."""
 
@@ -92,6 +111,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True, rename={"from_at": "fr
     """Lanes, by name."""
     truncated: bool = False
     """True if there are older attempts that are left out."""
+    complete_from: datetime | None = None
+    """From here on no attempt is left out; null if that is so of the whole range."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -117,15 +138,42 @@ class Bar(msgspec.Struct, frozen=True):
     schedule: str | None
 
     def lane(self, by: Grouping) -> str | None:
+        return _lane_of(self, self.worker_id, by)
+
+
+class SkippedRun(msgspec.Struct, frozen=True):
+    """Skipped run as stored; `at` is its plan time, or when it was skipped."""
+
+    run_id: str
+    at: int
+    reason: str | None
+    job: str
+    queue: str
+    schedule: str | None
+
+    def lane(self, by: Grouping) -> str | None:
+        return _lane_of(self, None, by)
+
+
+class UnrunRange(msgspec.Struct, frozen=True):
+    """Range of plan times of a schedule that have no runs, as stored."""
+
+    schedule: str
+    job: str
+    from_at: int
+    to_at: int
+    kind: str
+    reason: str
+    count: int
+
+    def lane(self, by: Grouping) -> str | None:
         match by:
             case Grouping.SCHEDULE:
                 return self.schedule
             case Grouping.JOB:
                 return self.job
-            case Grouping.WORKER:
-                return self.worker_id
-            case Grouping.QUEUE:
-                return self.queue
+            case Grouping.WORKER | Grouping.QUEUE:
+                return None
             case _:
                 assert_never(by)
 
@@ -168,29 +216,73 @@ def _micros(at: datetime, what: str, now: int) -> int:
     return min(max(micros_at(zoned(at, what)), 0), now + _FURTHEST)
 
 
-def timeline_of(query: Asked, bars: Iterable[Bar], upcoming: Iterable[Upcoming], *, more: bool) -> Timeline:
-    """Group attempts and plan times into lanes; `more`: not all attempts were read."""
+def _lane_of(run: Bar | SkippedRun, worker_id: str | None, by: Grouping) -> str | None:
+    match by:
+        case Grouping.SCHEDULE:
+            return run.schedule
+        case Grouping.JOB:
+            return run.job
+        case Grouping.WORKER:
+            return worker_id
+        case Grouping.QUEUE:
+            return run.queue
+        case _:
+            assert_never(by)
+
+
+def timeline_of(
+    query: Asked,
+    bars: Iterable[Bar],
+    upcoming: Iterable[Upcoming],
+    skipped: Iterable[SkippedRun] = (),
+    ranges: Iterable[UnrunRange] = (),
+    *,
+    unread_until: int | None = None,
+) -> Timeline:
+    """Group attempts and plan times into lanes. Runs that were created before `unread_until` were not all read."""
     ordered = sorted({(bar.run_id, bar.no, bar.started_at): bar for bar in bars}.values(), key=_age)
     lanes: dict[str, list[Bar]] = {}
     for bar in ordered[: query.limit]:
         name = bar.lane(query.by)
         if name is not None:
             lanes.setdefault(name, []).append(bar)
-    coming = coming_of(query, upcoming)
+    coming, gaps = coming_of(query, upcoming), _gaps_of(query, skipped, ranges)
+    left_out = [ordered[query.limit].started_at] if len(ordered) > query.limit else []
+    left_out += [] if unread_until is None else [unread_until]
     return Timeline(
         from_at=instant(query.from_at),
         to_at=instant(query.to_at),
         by=query.by.value,
-        lanes=[_lane(name, lanes.get(name, []), coming.get(name, [])) for name in sorted({*lanes, *coming})],
-        truncated=more or len(ordered) > query.limit,
+        lanes=[
+            _lane(name, lanes.get(name, []), coming.get(name, []), gaps.get(name, []))
+            for name in sorted({*lanes, *coming, *gaps})
+        ],
+        truncated=bool(left_out),
+        complete_from=instant(min(max(left_out), query.to_at)) if left_out else None,
     )
+
+
+def _gaps_of(query: Asked, skipped: Iterable[SkippedRun], ranges: Iterable[UnrunRange]) -> Mapping[str, Sequence[Gap]]:
+    lanes: dict[str, list[Gap]] = {}
+    for run in skipped:
+        at, name = instant(run.at), run.lane(query.by)
+        if name is not None:
+            gap = Gap(kind="skipped", from_at=at, to_at=at, count=1, reason=run.reason, run_id=run.run_id)
+            lanes.setdefault(name, []).append(gap)
+    for stretch in ranges:
+        name = stretch.lane(query.by)
+        if name is not None:
+            first, last = instant(stretch.from_at), instant(stretch.to_at)
+            gap = Gap(kind=stretch.kind, from_at=first, to_at=last, count=stretch.count, reason=stretch.reason or None)
+            lanes.setdefault(name, []).append(gap)
+    return {name: sorted(gaps, key=lambda gap: (gap.from_at, gap.to_at)) for name, gaps in lanes.items()}
 
 
 def _age(bar: Bar) -> tuple[int, str, int]:
     return -bar.started_at, bar.run_id, -bar.no
 
 
-def _lane(name: str, bars: Sequence[Bar], coming: Sequence[int]) -> Lane:
+def _lane(name: str, bars: Sequence[Bar], coming: Sequence[int], gaps: Sequence[Gap]) -> Lane:
     return Lane(
         name=name,
         attempts=[
@@ -206,6 +298,7 @@ def _lane(name: str, bars: Sequence[Bar], coming: Sequence[int]) -> Lane:
             for bar in bars
         ],
         coming=[instant(at) for at in coming],
+        gaps=gaps,
         overlaps=overlap(bars),
     )
 
@@ -231,21 +324,41 @@ def coming_of(query: Asked, upcoming: Iterable[Upcoming]) -> Mapping[str, Sequen
 
 
 def _times(schedule: Upcoming, since: int, until: int) -> list[int]:
+    times, _ = coming_times(schedule, since, until, MOST_FIRES, overdue=False)
+    return times
+
+
+def coming_times(
+    schedule: Upcoming, since: int, until: int, most: int, *, overdue: bool = True
+) -> tuple[list[int], int]:
+    """Return the first plan times of a schedule from `since` up to `until`, and how many there are in all.
+
+    `overdue`: the next one counts although it is before `since`, because planning has not decided it yet.
+    """
     room = None if schedule.definition.max_runs is None else schedule.definition.max_runs - schedule.fired
-    only_next = [schedule.next_plan] if since <= schedule.next_plan <= until and room != 0 else []
+    is_late = overdue and schedule.next_plan < since
+    is_next = (is_late or since <= schedule.next_plan) and schedule.next_plan <= until and room != 0
+    only_next = [schedule.next_plan] if is_next else []
     if schedule.definition.follows is not None or schedule.definition.awaited is not None:
-        return only_next  # later ones depend on how long runs take
+        return only_next, len(only_next)  # later ones depend on how long runs take
     try:
         times = schedule.definition.times(schedule.name)
     except BadTrigger:  # a zone unknown here; another process computed the next plan time
-        return only_next
-    at: int | None = schedule.next_plan
-    if schedule.next_plan < since:
-        at = times.next(since - 1)
-        room = None if room is None else room - 1 - times.count(schedule.next_plan, since - 1)
-    most = MOST_FIRES if room is None else min(MOST_FIRES, room)
-    coming: list[int] = []
-    while at is not None and at <= until and len(coming) < most:
-        coming.append(at)
-        at = times.next(at)
-    return coming
+        return only_next, len(only_next)
+    first = only_next if is_late else []
+    planned = plan_times(times, schedule.next_plan - 1, since - 1, most, room, until)
+    total = times.count(max(schedule.next_plan, since) - 1, until)
+    if room is not None:
+        total = min(total, max(0, room - times.count(schedule.next_plan - 1, since - 1)))
+    return [*first, *planned][:most], len(first) + total
+
+
+class WaitingRun(msgspec.Struct, frozen=True):
+    """Run that waits for its time; the instant in microseconds."""
+
+    at: int
+    run_id: str
+    attempt: int
+    job: str
+    queue: str
+    schedule: str | None

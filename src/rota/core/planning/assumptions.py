@@ -10,7 +10,8 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.limits.limits import Gate
 from rota.core.planning.overlap_and_failure import Lane
-from rota.core.planning.simulated_limits import HeldKey
+from rota.core.planning.simulated_limits import HeldKey, StandingLimit
+from rota.core.planning.tick import ScheduleState
 from rota.errors import Invalid
 from rota.values.durations import in_micros
 from rota.values.scope import Scope
@@ -126,7 +127,7 @@ class StandingRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Beginning(msgspec.Struct, frozen=True):
-    """State at the start of a simulation: lanes, live runs, keys that are held, and begins that rates count.
+    """State at the start of a simulation: lanes, live runs, keys that are held, begins that rates count, and limits.
 
     A live run of a lane that is not among `runs` is due, or began just now. `awaits`: the run whose end names the next
     plan time. `inactive`: why the schedule is not planned; until `resumes_at`, if that is known.
@@ -139,3 +140,16 @@ class Beginning(msgspec.Struct, frozen=True):
     awaits: str | None = None
     inactive: str | None = None
     resumes_at: int | None = None
+    limits: tuple[StandingLimit, ...] = ()
+
+
+class Present(msgspec.Struct, frozen=True):
+    """State of a schedule now, as planning would find it, the quotas of its scopes, and how long (µs) the last runs of
+    its job took."""
+
+    now: int
+    state: ScheduleState
+    scopes: tuple[Scope, ...]
+    beginning: Beginning
+    quotas: Mapping[Scope, tuple[Gate, ...]]
+    durations: tuple[int, ...] = ()

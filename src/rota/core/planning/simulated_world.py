@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from rota.core.jobs.retry import RetryPolicy, TryAgain, after_failure
 from rota.core.planning.assumptions import KINDS, Assumptions, Attempt, Beginning, SimulatedEvent, StandingRun
 from rota.core.planning.overlap_and_failure import Create, Lane
-from rota.core.planning.simulated_limits import SimulatedLimits
+from rota.core.planning.simulated_limits import SimulatedLimits, Waiting
 from rota.core.planning.tick import Planned, ScheduleState, eligible, following_plan, no_runs, tick
 from rota.core.runs.admit import Admitted, Applicant, Held, superseded_by
 from rota.core.schedules.backoff import adapted_backoff
@@ -25,6 +26,7 @@ from rota.values.scope import Scope
 _END, _PLAN, _BEGIN, _OPEN = range(4)
 _NEW = "#"
 """Begin of the ids of runs that the simulation makes."""
+_LAST: Waiting = (2**62, 0, "")
 
 
 @dataclass(slots=True)
@@ -76,7 +78,7 @@ class World:
         self._lanes = dict(lanes)
         self._now = 0
         self._agenda: list[tuple[int, int, int, str]] = []
-        self._ready: dict[str, list[tuple[int, int, str]]] = {}
+        self._ready: dict[str, list[Waiting]] = {}
         self._live: dict[str, _Run] = {}
         self._running = self._decisions = self._ids = self._numbers = 0
         self._awaits: str | None = None
@@ -97,13 +99,15 @@ class World:
                 return self._now
             self._now, *_ = self._agenda[0]
             self._each(_END, self._attempt_over)
-            self._start_ready(rates_at=self._now - 1)  # a rate that opens now does so when runs begin, below
+            self._limits.open_freed(self._now, self._first_under)
+            self._start_ready()
             while self._decisions < most and self._due(_PLAN) is not None:
                 self._plan()
             self._stop_asked()
             self._each(_BEGIN, self._become_due)
             while self._due(_OPEN) is not None:
                 self._opens_at = None
+            self._limits.open_due(self._now, self._first_under)
             self._start_ready()
         return until
 
@@ -141,7 +145,7 @@ class World:
                     known[live.id] = StandingRun(
                         id=live.id, scope=scope, run_at=self._now, begun=live.begun, claimed_at=claimed_at, after=after
                     )
-        self._limits.take_over_facts(beginning.keys, beginning.starts)
+        self._limits.take_over_facts(beginning.keys, beginning.starts, beginning.limits)
         for standing in known.values():
             self._take_over_run(standing, in_lane=standing.id in in_lanes)
         self._awaits = beginning.awaits
@@ -259,6 +263,7 @@ class World:
         for run_id, reason in asked.items():
             if run_id in self._live:
                 self._end(self._live[run_id], "cancelled", reason=reason)
+        self._limits.open_freed(self._now, self._first_under)
         self._digest()
 
     def _new_run(self, run_id: str, scope: Scope, run_at: int, last: int, plan_time: int | None = None) -> _Run:
@@ -284,14 +289,12 @@ class World:
         if run.due and not run.waits_for:
             heappush(self._ready.setdefault(self._limits.key_of(run.id), []), (run.run_at, run.number, run.id))
 
-    def _start_ready(self, rates_at: int | None = None) -> None:
+    def _start_ready(self) -> None:
         """Start the runs that are ready and whose limits have room, while a worker is free."""
-        at = self._now if rates_at is None else rates_at
-        while (slots := self._slots()) > 0 and (chosen := self._chosen(slots, at)):
+        while (slots := self._slots()) > 0 and (chosen := self._chosen(slots)):
             for run_id in chosen:
                 self._start(self._live[run_id], self._now)
-        self._limits.pass_turns(self._ready, self._now)
-        opens_at = self._limits.opens_at(self._now) if self._ready else None
+        opens_at = self._limits.opens_at()
         if opens_at is not None and opens_at != self._opens_at:
             self._opens_at = opens_at
             heappush(self._agenda, (opens_at, _OPEN, 0, ""))
@@ -300,35 +303,51 @@ class World:
         workers = self._assuming.workers
         return len(self._live) if workers is None else workers - self._running
 
-    def _chosen(self, slots: int, rates_at: int) -> list[str]:
-        """Choose runs to begin: those without limits first, then those whose limits have room, by turns."""
-        waiting: dict[str, list[tuple[int, int, str]]] = {}
-        for key, most in self._limits.free(list(self._ready), rates_at).items():
-            waiting[key] = self._first(key, min(most, slots))
-            if not self._ready[key] and not waiting[key]:
-                del self._ready[key]
-        taken = [run_id for _, _, run_id in waiting.pop("", ())]
-        if len(taken) < slots:
-            by_key = {key: [run_id for _, _, run_id in heads] for key, heads in waiting.items()}
-            taken += self._limits.begins(by_key, slots - len(taken), self._now, rates_at)
-        started = set(taken)
-        for key, heads in waiting.items():
-            for head in heads:
-                if head[2] not in started:
-                    heappush(self._ready[key], head)
-        return taken
+    def _chosen(self, slots: int) -> list[str]:
+        """Choose runs to begin, as a claim does: from those without limits or from the limited ones, whichever has the
+        first run, up to the first one of the others.
+        """
+        heads = {key: head for key in list(self._ready) if (head := self._head(key)) is not None}
+        plain = heads.pop("", _LAST)
+        limited = {key: head for key, head in heads.items() if self._limits.is_open(key)}
+        first_limited = min(limited.values(), default=_LAST)
+        if first_limited < plain:
+            in_time = {key: head for key, head in limited.items() if head < plain}
+            waiting = partial(self._first, before=plain)
+            if taken := self._limits.claim(in_time, waiting, slots, self._now):
+                return taken
+            first_limited = _LAST  # their limits are full: the others may go
+        return [run_id for _, _, run_id in self._first("", slots, first_limited)] if plain != _LAST else []
 
-    def _first(self, key: str, count: int) -> list[tuple[int, int, str]]:
-        """Take the first runs that wait under a limit; what has ended, or waits elsewhere by now, is dropped."""
-        heads: list[tuple[int, int, str]] = []
+    def _first_under(self, key: str) -> Waiting | None:
+        return self._head(key) if key in self._ready else None
+
+    def _head(self, key: str) -> Waiting | None:
+        """Return the first run that waits under a limit; what has ended, or waits elsewhere by now, is dropped."""
         queue = self._ready[key]
-        while queue and len(heads) < count:
+        while queue and not self._waits(queue[0], key):
+            heappop(queue)
+        if not queue:
+            del self._ready[key]
+            return None
+        return queue[0]
+
+    def _waits(self, head: Waiting, key: str) -> bool:
+        run = self._live.get(head[2])
+        is_there = run is not None and run.due and not run.running and run.run_at == head[0]
+        return is_there and self._limits.key_of(head[2]) == key
+
+    def _first(self, key: str, count: int, before: Waiting) -> list[Waiting]:
+        """Return the first runs that wait under a limit, which stay where they are."""
+        heads: dict[Waiting, None] = {}
+        queue = self._ready[key]
+        while queue and len(heads) < count and queue[0] < before:
             head = heappop(queue)
-            run = self._live.get(head[2])
-            waits = run is not None and run.due and not run.running and run.run_at == head[0]
-            if waits and head not in heads and self._limits.key_of(head[2]) == key:
-                heads.append(head)
-        return heads
+            if self._waits(head, key):
+                heads[head] = None
+        for head in heads:
+            heappush(queue, head)
+        return list(heads)
 
     def _start(self, run: _Run, at: int, *, counted: bool = False) -> None:
         """Start an attempt; `at` is in the past, and `counted` by rates, if it goes on since before the start."""
@@ -393,6 +412,10 @@ class World:
                 self._live[other].followers.append(follower.id)
             follower.waits_for = (follower.waits_for | awaited) - {run.id}
             self._queue(follower)
+        for awaited_run in (self._live[run_id] for run_id in run.waits_for if run_id in self._live):
+            waiting = (self._live[run_id] for run_id in awaited_run.followers if run_id in self._live)
+            if not any(awaited_run.id in follower.waits_for for follower in waiting):
+                self._mark(awaited_run, followed=False)
         if run.id == self._awaits:
             self._awaits = None
             upcoming = following_plan(self._standing, self._now)

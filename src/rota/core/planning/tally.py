@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
 
 import msgspec
 
 from rota.core.planning.catch_up import Gap
 from rota.core.planning.overlap_and_failure import Create, Skip
 from rota.core.planning.tick import Planned
+
+K = TypeVar("K", bound=Hashable)
 
 _MISSED = (("later than", "grace"), ("due together", "newer"), ("more than", "keep"), ("older than", "window"))
 SKIPPED = ("overlap", "failure", "limit", "unique", "disabled")
@@ -28,46 +31,54 @@ MISSED_WORDS = {
 MISSED = tuple(kind for _, kind in _MISSED)
 
 
+Subject = tuple[str, str]
+"""Job and queue of a schedule's runs."""
+
+
 class Tally(msgspec.Struct):
-    """Counts of plan times; `skipped` and `missed` by kind of reason. `lateness` (µs) is of those that ran, `retried`
-    counts those whose runs are attempts after a failed one (`failure="retry"`).
+    """Counts of plan times by job and queue; `skipped` and `missed` also by kind of reason. `lateness` (µs) is of those
+    that ran, `retried` counts those whose runs are attempts after a failed one (`failure="retry"`).
     """
 
-    ran: int = 0
-    coalesced: int = 0
-    skipped: dict[str, int] = {}
-    missed: dict[str, int] = {}
+    ran: dict[Subject, int] = {}
+    coalesced: dict[Subject, int] = {}
+    skipped: dict[tuple[Subject, str], int] = {}
+    missed: dict[tuple[Subject, str], int] = {}
     lateness: list[int] = []
-    retried: int = 0
+    retried: dict[Subject, int] = {}
 
-    def ran_or_waits(self, planned: Planned, now: int) -> None:
-        self.ran += 1
-        self.coalesced += planned.covered
+    def ran_or_waits(self, subject: Subject, planned: Planned, now: int) -> None:
+        _add(self.ran, subject, 1)
+        _add(self.coalesced, subject, planned.covered)
         self.lateness.append(max(0, now - planned.eligible_at))
-        self.retried += isinstance(planned.decision, Create) and planned.decision.attempt > 1
+        _add(self.retried, subject, int(isinstance(planned.decision, Create) and planned.decision.attempt > 1))
 
-    def skipped_for(self, kind: str, planned: Planned) -> None:
-        self.coalesced += planned.covered
-        self.skipped[kind] = self.skipped.get(kind, 0) + 1
+    def skipped_for(self, kind: str, subject: Subject, planned: Planned) -> None:
+        _add(self.coalesced, subject, planned.covered)
+        _add(self.skipped, (subject, kind), 1)
 
-    def missed_in(self, gaps: Iterable[Gap]) -> None:
+    def missed_in(self, subject: Subject, gaps: Iterable[Gap]) -> None:
         for gap in gaps:
-            kind = missed_kind(gap.reason)
-            self.missed[kind] = self.missed.get(kind, 0) + gap.count
+            _add(self.missed, (subject, missed_kind(gap.reason)), gap.count)
 
     def plus(self, other: Tally) -> Tally:
         return Tally(
-            self.ran + other.ran,
-            self.coalesced + other.coalesced,
+            _sums(self.ran, other.ran),
+            _sums(self.coalesced, other.coalesced),
             _sums(self.skipped, other.skipped),
             _sums(self.missed, other.missed),
             self.lateness + other.lateness,
-            self.retried + other.retried,
+            _sums(self.retried, other.retried),
         )
 
 
-def _sums(first: dict[str, int], second: dict[str, int]) -> dict[str, int]:
-    return {kind: first.get(kind, 0) + second.get(kind, 0) for kind in first | second}
+def _add(counts: dict[K, int], key: K, count: int) -> None:
+    if count:
+        counts[key] = counts.get(key, 0) + count
+
+
+def _sums(first: dict[K, int], second: dict[K, int]) -> dict[K, int]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in first | second}
 
 
 def skip_kind(skip: Skip) -> str:

@@ -92,7 +92,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Log line; `cursor` is where to continue reading after its row."""
+    """Log line; `cursor` is where to continue reading after it."""
 
     at: datetime
     level: str
@@ -143,12 +143,6 @@ def progress_of(reported: Progress | None, steps: Sequence[Step], state: RunStat
         at=reported.at if reported else None,
         steps=steps,
     )
-
-
-def checked_count(count: object, what: str) -> int:
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_LINES:
-        raise Invalid(f"{what} must be a whole number from 1 to {MOST_LINES}, not {count!r:.40}")
-    return count
 
 
 def percentage_of(done: int | None) -> float | None:

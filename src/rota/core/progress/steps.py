@@ -122,17 +122,17 @@ def definition_of(declared: Sequence[StepDefinition], id: str) -> StepDefinition
 def number_of(fence: int, count: int) -> int:
     """Return the sort number of a step: those of a later attempt come after all earlier ones.
 
-    It fits into 32 bits. So fences of a later epoch, which begin at a million, are folded into what is left above the
-    others: beyond 1 000 claims in an epoch, or 13 epochs, steps of different attempts may share a number.
+    It fits into 32 bits. So fences of a later epoch, which are large, are folded into what is left above the others:
+    there, attempts under fences that are close to each other share their numbers.
     """
     if fence < FENCES:
         return min(fence * _NUMBERS, _LATER_EPOCHS) + count
-    epoch, claims = divmod(fence, FENCES)
-    return _LATER_EPOCHS + min(epoch, 13) * 1_000 * _NUMBERS + min(claims, 999) * _NUMBERS + count
+    return _LATER_EPOCHS + fence // _FOLDED * MOST_STEPS + min(count, MOST_STEPS - 1)
 
 
 _NUMBERS = 10 * MOST_STEPS
 _LATER_EPOCHS = 2_000_000_000
+_FOLDED = 16_384
 
 
 def kept_of(declared: Sequence[StepDefinition], recorded: Sequence[str], from_step: str | None) -> list[str]:

@@ -122,7 +122,8 @@ class Facts(msgspec.Struct):
 
     `counts`: runs under each limit that are not final and were not asked to stop. Under a rate these are the runs that
     have not begun, and those whose begin still counts; without a concurrency limit, those that have not begun.
-    `places`: the limits under which a run counts that may have to go. `oldest`: of limits whose oldest runs give way.
+    `places`: the limits under which a run counts that may have to go, or be replaced. `oldest`: of limits whose oldest
+    runs give way.
     `fixed`: runs that cannot be stopped. `holders`: of keys; a key that is missing is free.
     """
 
@@ -155,6 +156,18 @@ class Facts(msgspec.Struct):
             until = 0 if hold.period is None else self.now + hold.period
             self.holders[hold.key] = Holder(run.id, until, hold.once, hold.fingerprint, live=True, waits=True)
 
+    def replace(self, holder: str, run: Applicant) -> None:
+        """Count the holder of a key under the limits of the run whose place it takes, and no more under its own."""
+        for key in self.places.get(holder, ()):
+            self.counts[key] = self.counts.get(key, 0) - 1
+            if key in self.oldest:
+                self.oldest[key] = [id for id in self.oldest[key] if id != holder]
+        self.places[holder] = tuple(gate.key for gate in run.gates)
+        for gate in run.gates:
+            self.counts[gate.key] = self.counts.get(gate.key, 0) + 1
+            if gate.stops_oldest:
+                self.oldest[gate.key] = sorted([*self.oldest.get(gate.key, ()), holder])
+
 
 def decide(run: Applicant, facts: Facts) -> Verdict:
     """Decide about one run: its keys first, then its limits.
@@ -184,6 +197,8 @@ def decide_all(runs: Sequence[Applicant], facts: Facts) -> list[Decision]:
                     assert isinstance(former, Admitted)
                     decisions[places[id]] = Superseded(run.id, former.stops)
             decision = Admitted(tuple(id for id in decision.stops if id not in places))
+        elif isinstance(decision, Held) and decision.replaces and decision.run_id not in places:
+            facts.replace(decision.run_id, run)
         decisions.append(decision)
     return decisions
 

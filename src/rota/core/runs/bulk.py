@@ -1,4 +1,4 @@
-"""Bulk operations: which runs a filter selects for cancel or retry, and the result."""
+"""Bulk operations: which runs a filter selects for cancel, retry or purge, and the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from rota.core.jobs.status import RETRIED_BY_HAND
 from rota.core.runs.run import RunFilter
 from rota.core.states import FINAL_STATES, LIVE_STATES, RunState
-from rota.errors import Invalid, RotaError
+from rota.errors import Invalid, RotaError, RunIsKept
 
 MOST_COUNTED = 1_000_000
 _EXAMPLES = 5
@@ -54,15 +54,29 @@ class BulkResult(msgspec.Struct, frozen=True):
 
     def after(self, handled: int, refusals: Mapping[str, RotaError]) -> BulkResult:
         """Return the result after `handled` more runs, all done except those in `refusals` (run id → error)."""
-        by_code = {refused.code: refused for refused in self.refused}
+        groups = {_group(refused): refused for refused in self.refused}
         for run_id, error in refusals.items():
-            group = by_code.get(error.code) or Refused(error.code, 0, error.message, ())
-            by_code[error.code] = group.with_one_more(run_id)
-        return BulkResult(self.matched, self.done + handled - len(refusals), tuple(by_code.values()))
+            refused = groups.get(_group(error)) or Refused(error.code, 0, error.message, ())
+            groups[_group(error)] = refused.with_one_more(run_id)
+        return BulkResult(self.matched, self.done + handled - len(refusals), tuple(groups.values()))
 
     @property
     def handled(self) -> int:
         return self.done + sum(refused.count for refused in self.refused)
+
+
+def _group(refusal: Refused | RotaError) -> tuple[str, str]:
+    """Return what refusals that are counted together have in common; why a run is kept does not name the run."""
+    return refusal.code, refusal.message if refusal.code == RunIsKept.code else ""
+
+
+class Purged(BulkResult, frozen=True):
+    """Result of a purge: of `matched` runs, `done` were deleted, or would be; something needs those in `refused`."""
+
+    reusable_bytes: int | None = None
+    """Space in the file that new rows take before it grows, on SQLite."""
+    advice: str = ""
+    """How to give the space back to the system."""
 
 
 SoFar = Callable[[BulkResult], None]
@@ -84,6 +98,13 @@ def to_retry(query: RunFilter, *, everything: bool = False) -> RunFilter:
         raise Invalid("runs that were retried already are not retried again", hint="retry a single run by its id")
     states = _with_states(query, tuple(state for state in RunState if state in RETRIED_BY_HAND))
     return msgspec.structs.replace(states, retried=False)
+
+
+def to_purge(query: RunFilter, *, everything: bool = False) -> RunFilter:
+    """Narrow the filter to runs that have ended."""
+    _require_choice(query, everything, "purge")
+    _require_states(query, LIVE_STATES, "purged: it has not ended")
+    return _with_states(query, tuple(state for state in RunState if state in FINAL_STATES))
 
 
 def _require_choice(query: RunFilter, everything: bool, act: str) -> None:

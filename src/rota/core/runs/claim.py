@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from rota.core.limits.turns import KeyHead
 from rota.core.workers.requirements import MetRequirements
 
 NIL_ID, LAST_ID = "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -28,24 +29,27 @@ START, LAST = Watermark(), Watermark(32_767, 2**62, LAST_ID)
 
 
 class Position(msgspec.Struct, frozen=True, order=True):
-    """Place of a run in the one order of all kinds of runs; `place` is 0 if the run's requirements name the worker."""
+    """Place of a run in the one order of all kinds of runs.
+
+    `preferred` is 0 if the run's requirements name the worker, else 1: it decides between runs of the same instant.
+    """
 
     rank: int
-    place: int
     run_at: int
+    preferred: int
     run_id: str
 
     @property
     def watermark(self) -> Watermark:
         """Return the same place in the order of plain runs, none of which names a worker."""
-        return Watermark(self.rank, self.run_at, self.run_id) if self.place else Watermark(self.rank)
+        return Watermark(self.rank, self.run_at, self.run_id if self.preferred else NIL_ID)
 
     def later(self, slack: int) -> Position:
         """Return the place `slack` µs behind it, within the same priority."""
-        return Position(self.rank, 1, self.run_at + slack, LAST_ID) if slack else self
+        return Position(self.rank, self.run_at + slack, 1, LAST_ID) if slack else self
 
 
-END = Position(32_767, 1, 2**62, LAST_ID)
+END = Position(32_767, 2**62, 1, LAST_ID)
 
 PLAIN, AT_ONCE, SUSPECTS = 0, 1, 2
 
@@ -72,7 +76,9 @@ class ClaimRequest(msgspec.Struct, frozen=True):
 
 
 class LimitedRequest(msgspec.Struct, frozen=True):
-    """Request for runs under limits. They must start at once, so never more than the free `slots`.
+    """Request for at most `slots` runs under limits. The first `now` of them start at once (None: all of them); the
+    others, which have their places under the limits already, wait in a buffer for a moment. Solo runs, replicas and
+    runs under a rate never do.
 
     It returns at most one of `SUSPECTS`. Replicas are included; a worker `name` has at most one replica of each parent.
     """
@@ -86,6 +92,7 @@ class LimitedRequest(msgspec.Struct, frozen=True):
     solo: int
     met: MetRequirements = MetRequirements()
     before: Position = END
+    now: int | None = None
 
 
 class RestrictedRequest(msgspec.Struct, frozen=True):
@@ -127,9 +134,9 @@ class OrderedRequest(msgspec.Struct, frozen=True):
     slack: int = 0
     partial: bool = False
 
-    def limited(self, queue: str, slots: int, before: Position = END) -> LimitedRequest:
+    def limited(self, queue: str, slots: int, before: Position = END, now: int | None = None) -> LimitedRequest:
         who = (self.worker_id, self.name, (queue,), self.known, self.lease)
-        return LimitedRequest(*who, slots, self.solo, self.met, before)
+        return LimitedRequest(*who, slots, self.solo, self.met, before, now)
 
     def restricted(self, queue: str, slots: int, before: Position = END) -> RestrictedRequest:
         who = (self.worker_id, self.name, (queue,), self.known, self.lease)
@@ -137,31 +144,34 @@ class OrderedRequest(msgspec.Struct, frozen=True):
 
 
 class Heads(msgspec.Struct, frozen=True):
-    """First plain and first solo run of queues, and whether to look for others; `needs`: ids of all requirements."""
+    """First plain and first solo run of queues, and their limits to see to; `needs`: ids of all requirements."""
 
     plain: dict[str, Position]
     solo: dict[str, Position]
-    limits: bool
+    open_keys: dict[str, list[KeyHead]]
     needs: frozenset[str]
 
 
 class Candidate(msgspec.Struct, frozen=True, order=True):
-    """Run that a worker may claim, in claim order; `place` is 0 if the run's requirements name the worker."""
+    """Run that a worker may claim, in claim order; `preferred` as of `Position`."""
 
     rank: int
-    place: int
     run_at: int
+    preferred: int
     run_id: str
     solo: int
     parent_id: str | None = None
 
     @property
     def position(self) -> Position:
-        return Position(self.rank, self.place, self.run_at, self.run_id)
+        return Position(self.rank, self.run_at, self.preferred, self.run_id)
 
 
 class WaitingRun(msgspec.Struct, frozen=True):
-    """Run that waits under `key`, its narrowest limit; `is_open`: a replica that is not assigned to a worker yet."""
+    """Run that waits under `key`, its narrowest limit, and under `wider` ones.
+
+    `is_open`: a replica that is not assigned to a worker yet.
+    """
 
     key: str
     run_id: str
@@ -169,16 +179,17 @@ class WaitingRun(msgspec.Struct, frozen=True):
     is_open: bool = False
     rank: int = 0
     run_at: int = 0
+    wider: tuple[str, ...] = ()
 
     @property
     def position(self) -> Position:
-        return Position(self.rank, 1, self.run_at, self.run_id)
+        return Position(self.rank, self.run_at, 1, self.run_id)
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
     """Run, and the right (`fence`) to execute it; `limited`: its end releases slots of limits.
 
-    `part`: the step of a pipeline to execute; `job` and `payload` are then that step's.
+    `part`: the step of a pipeline to execute; `job` and `payload` are then that step's, `pipeline` is the run's job.
     """
 
     run_id: str
@@ -204,12 +215,18 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     solo: int = PLAIN
     limited: bool = False
     part: str | None = None
+    pipeline: str | None = None
 
     @property
     def idempotency_key(self) -> str:
         """Key that all attempts and manual retries of the same work share; each part of a pipeline has its own."""
         work = self.origin_id or self.run_id
         return work if self.part is None else f"{work}:{self.part}"
+
+    @property
+    def run_job(self) -> str:
+        """Return the run's own job, also of a part of a pipeline."""
+        return self.pipeline or self.job
 
     @property
     def suspect(self) -> bool:

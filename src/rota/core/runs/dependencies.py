@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeVar, assert_never
 
 import msgspec
 
+from rota.core.runs.payload import Path, inputs_of
 from rota.core.states import RunState
 from rota.errors import Invalid, UnknownOption, did_you_mean
 from rota.values.names import checked_name
@@ -62,11 +63,13 @@ class Follows(msgspec.Struct, frozen=True):
 AfterOption = Sequence[str | Identified | Follows | Mapping[str, Any]]
 
 
-class Dependency(msgspec.Struct, frozen=True):
+class Dependency(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """Predecessor of a new run; `run` is a ref or part of an id until the call is linked, then a whole id."""
 
     run: str
     kind: int
+    inputs: tuple[Path, ...] = ()
+    """Places in the payload of the new run that the predecessor's result fills."""
 
 
 class RelatedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +83,8 @@ class RelatedRun(msgspec.Struct, frozen=True, kw_only=True):
     """When the later run may start: after `success`, or after any `end`."""
     otherwise: str
     """What becomes of it without a success: `skip` or `cancel`."""
+    inputs: tuple[str, ...] = ()
+    """Arguments of the later run that are the result of the earlier one."""
 
 
 class Unmet(msgspec.Struct, frozen=True):
@@ -90,17 +95,36 @@ class Unmet(msgspec.Struct, frozen=True):
     reason: str
 
 
-def followed_by(value: object) -> tuple[Dependency, ...]:
-    """Parse the `after` option."""
+def followed_by(after: object, inputs: object = None) -> tuple[Dependency, ...]:
+    """Parse the options `after` and `inputs`: a run follows those whose results it takes."""
+    explicit, sources = _followed_by(after), inputs_of(inputs)
+    if not sources:
+        return explicit
+    if len(explicit) + len(sources) > MOST_FOLLOWED:
+        raise _too_many(len(explicit) + len(sources))
+    dependencies = [_taking(item, sources.pop(item.run, ())) for item in explicit]
+    return (*dependencies, *(Dependency(run, SUCCESS_OR_SKIP, places) for run, places in sources.items()))
+
+
+def _taking(dependency: Dependency, places: tuple[Path, ...]) -> Dependency:
+    if places and dependency.kind not in NEEDS_SUCCESS:
+        raise Invalid(f"inputs need the success of {dependency.run!r}", hint='leave out on="end"')
+    return msgspec.structs.replace(dependency, inputs=places) if places else dependency
+
+
+def _too_many(count: int) -> Invalid:
+    return Invalid(
+        f"a run follows at most {MOST_FOLLOWED} others, not {count}", hint="let a run in between follow some of them"
+    )
+
+
+def _followed_by(value: object) -> tuple[Dependency, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
         raise Invalid(f"after must be a list, not {value!r:.80}", hint=f"[…], each of them {_HINT}")
     if len(value) > MOST_FOLLOWED:
-        raise Invalid(
-            f"a run follows at most {MOST_FOLLOWED} others, not {len(value)}",
-            hint="let a run in between follow some of them",
-        )
+        raise _too_many(len(value))
     return tuple(_dependency(item) for item in value)
 
 
@@ -204,26 +228,34 @@ class DependencyGraph(msgspec.Struct, frozen=True):
     """Runs of one call by position: an order in which they can run, and the predecessors (position or id) of each."""
 
     order: Sequence[int]
-    follows: Sequence[Mapping[int | str, int]]
-    """Predecessor → kind, for each run."""
+    follows: Sequence[Mapping[int | str, Dependency]]
+    """Predecessor → the dependency on it, for each run."""
 
 
 def link(afters: Sequence[Sequence[Dependency]], places: Mapping[str, int], ids: Mapping[str, str]) -> DependencyGraph:
     """Resolve the dependencies of one call; cycles are refused. `ids` maps parts of ids to whole ids."""
-    follows: list[dict[int | str, int]] = []
+    follows: list[dict[int | str, Dependency]] = []
     for dependencies in afters:
-        predecessors: dict[int | str, int] = {}
+        predecessors: dict[int | str, Dependency] = {}
         for dependency in dependencies:
             predecessor = (
                 places[dependency.run] if dependency.run in places else ids.get(dependency.run, dependency.run)
             )
             # `rota_wait` has one row per pair of runs, so there cannot be two kinds.
-            if predecessors.setdefault(predecessor, dependency.kind) != dependency.kind:
+            known = predecessors.get(predecessor)
+            if known is not None and known.kind != dependency.kind:
                 raise Invalid(f"a run follows {dependency.run!r} in two ways", hint="keep one of them")
+            predecessors[predecessor] = dependency if known is None else both(known, dependency)
         follows.append(predecessors)
     names = {place: ref for ref, place in places.items()}
     within = [[predecessor for predecessor in predecessors if isinstance(predecessor, int)] for predecessors in follows]
     return DependencyGraph(in_order(within, lambda place: names[place]), follows)
+
+
+def both(first: Dependency, second: Dependency) -> Dependency:
+    """Return one dependency for two on the same run: it needs what is harder, and takes what both take."""
+    kind = second.kind if first.kind == ANY_END else first.kind
+    return Dependency(first.run, kind, (*first.inputs, *second.inputs))
 
 
 class _Name(Protocol):
@@ -273,7 +305,11 @@ def is_met(kind: int, state: str | None) -> bool:
     return kind not in NEEDS_SUCCESS or state == RunState.SUCCEEDED
 
 
+TOO_LARGE = "too_large"
+"""Instead of the state of a run that succeeded, if its result and others are too large for who takes them."""
+
 _ENDED = {
+    TOO_LARGE: "returned more than fits into its arguments",
     "failed": "failed",
     "timed_out": "timed out",
     "cancelled": "was cancelled",

@@ -26,6 +26,7 @@ from rota.core.jobs.unique import (
 )
 from rota.core.limits.limits import Gate, gate_of, narrowest_first, rate_prefixes
 from rota.core.runs.dependencies import AfterOption, Dependency, checked_ref, followed_by
+from rota.core.runs.payload import InputOption, pending_of, require_free, require_known
 from rota.core.runs.run import NewRun, Overrides
 from rota.core.workers.replicas import require_workers
 from rota.core.workers.requirements import Eligibility, Requirements, merged, requirements_of
@@ -58,6 +59,7 @@ class RunOptions(TypedDict, total=False):
     metadata: dict[str, Any]
     idempotency_key: str
     after: AfterOption
+    inputs: InputOption
     ref: str
     only_workers: list[str] | tuple[str, ...]
     labels: list[str] | tuple[str, ...]
@@ -82,6 +84,12 @@ def new_run(
     key = checked_name(options["key"], "key") if options.get("key") is not None else None
     policy = _retry_override(definition, options)
     holds = key_holds(definition, scope, key, payload, options, within)
+    pending = pending_of(options)
+    if pending:
+        require_free(pending, payload, definition.payload_schema, definition.name)
+        require_known(
+            pending, [field for limit in definition.limits for field in limit.fields], "a limit", definition.name
+        )
     return NewRun(
         id=id,
         job=definition.name,
@@ -110,7 +118,7 @@ def new_run(
 def _after(options: Mapping[str, Any], holds: Iterable[KeyHold]) -> tuple[Dependency, ...]:
     if options.get("ref") is not None:
         checked_ref(options["ref"])
-    after = followed_by(options.get("after"))
+    after = followed_by(options.get("after"), options.get("inputs"))
     if after and any(replaces(hold.on_conflict) for hold in holds):
         raise Invalid(
             "a run that follows others cannot replace another run",
@@ -196,6 +204,8 @@ def key_holds(
         by_key = [] if key is None else [unique_key(definition.name, scope, key)]
         # Without fields, an option of the run says how its key is held, and what the job declares is about the payload.
         by_payload = unique.fields or key is None or ("unique" not in options and definition.unique is not None)
+        if by_payload and (pending := pending_of(options)):
+            require_known(pending, unique.fields or pending, "a unique key", definition.name)
         names = by_key + ([unique_fields(definition.name, scope, payload, unique.fields)] if by_payload else [])
         if replaces(on_conflict):  # by one key: the run that is rewritten would not hold the other
             names = names[-1:] if unique.fields else names[:1]
@@ -274,8 +284,9 @@ def _check_fields(fields: Iterable[str], definition: JobDefinition) -> None:
 
 def _plain(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the options that make two requests the same; an enqueue's answer in `after` stands for its run id."""
-    plain = {name: str(value) for name, value in options.items() if name not in ("idempotency_key", "after", "ref")}
-    after = followed_by(options.get("after"))
+    apart = ("idempotency_key", "after", "inputs", "ref")
+    plain = {name: str(value) for name, value in options.items() if name not in apart}
+    after = followed_by(options.get("after"), options.get("inputs"))
     return {**plain, "after": str(after)} if after else plain
 
 
@@ -342,7 +353,7 @@ def _json(value: object) -> str | None:
     return msgspec.json.encode(value).decode() if value else None
 
 
-class Order(msgspec.Struct, frozen=True):
+class Order(msgspec.Struct, frozen=True, gc=False):
     """Run to enqueue: a job's name, its arguments, and options for this run."""
 
     job: str

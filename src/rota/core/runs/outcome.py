@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import msgspec
 
@@ -52,6 +52,7 @@ class Lease(msgspec.Struct, frozen=True):
     max_attempts: int
     on_lost: str
     queue: str
+    job: str
     need: str | None = None
     overdue: int = 0
 
@@ -69,7 +70,8 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     `limited`: the success releases slots of limits; if a report does not say so, the reaper releases them. `wait`: the
     run is handed over to an external worker instead of ending; if it was asked to stop meanwhile, it ends as cancelled.
     `part`: the step of a pipeline that the report is about; `advances`: that step is done, and the run goes on with the
-    next. `adapts`: `retry_in` is the default backoff, which adapts to the schedule of the run, if it has one.
+    next. `adapts`: `retry_in` is the default backoff, which adapts to the schedule of the run, if it has one. `job` and
+    `queue` are the run's, by which a success is counted.
     """
 
     run_id: str
@@ -86,6 +88,25 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     part: str | None = None
     advances: bool = False
     adapts: bool = False
+    job: str = ""
+    queue: str = ""
+
+
+class SettledAttempt(NamedTuple):
+    """Outcome of an attempt, how its run ended with it, if it did, and the run's job and queue."""
+
+    outcome: Outcome
+    state: RunState | None
+    job: str
+    queue: str
+
+
+class EndedRun(NamedTuple):
+    """Final state of a run, and its job and queue."""
+
+    state: RunState
+    job: str
+    queue: str
 
 
 class Requeue(msgspec.Struct, frozen=True):

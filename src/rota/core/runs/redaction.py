@@ -1,4 +1,4 @@
-"""Redaction: hide secrets in runs from readers who may see runs but not secrets."""
+"""Redaction: hide secrets in runs from readers who may not see them, and keep them in payloads that they edit."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from rota.core.jobs.secrets import MASK
 from rota.core.progress.notes import LogLine, Progress
 from rota.core.progress.steps import Step
 from rota.core.runs.run import Attempt, Run, RunError
+from rota.errors import MaskedSecret
+from rota.values.json import step
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ANYWHERE = {"password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "authorization"}
@@ -163,3 +165,53 @@ def _texts(value: Any, *, secret: bool = False) -> Iterator[str]:
         case list() | tuple():
             for item in value:
                 yield from _texts(item, secret=secret)
+
+
+_ABSENT = object()
+
+
+def restored(edited: Mapping[str, Any], old: Any, shown: Any) -> dict[str, Any]:
+    """Return an edited payload with the values of `old` wherever it still has what was `shown` in their place.
+
+    A mask under the name of a secret that stands for nothing raises `MaskedSecret`: it would become the secret.
+    """
+    return {
+        name: _restored(item, _item(old, name), _item(shown, name), step("$", name), name)
+        for name, item in edited.items()
+    }
+
+
+def _restored(edited: Any, old: Any, shown: Any, path: str, name: str) -> Any:
+    if old is not _ABSENT and edited == shown and type(edited) is type(shown):
+        return old
+    match edited:
+        case Mapping():
+            return {
+                key: _restored(item, _item(old, key), _item(shown, key), step(path, key), key)
+                for key, item in edited.items()
+            }
+        case list():
+            return [
+                _restored(item, _item(old, place), _item(shown, place), step(path, place), name)
+                for place, item in enumerate(edited)
+            ]
+        case str() if edited == MASK and names_secret(name):
+            raise MaskedSecret(path)
+        case _:
+            return edited
+
+
+def _item(value: Any, key: str | int) -> Any:
+    match value, key:
+        case Mapping(), str():
+            return value.get(key, _ABSENT)
+        case list(), int():
+            return value[key] if key < len(value) else _ABSENT
+        case _:
+            return _ABSENT
+
+
+def edited_fields(edited: Mapping[str, Any], old: Any) -> tuple[str, ...]:
+    """Return the names of the fields in which two payloads differ, sorted."""
+    before = old if isinstance(old, Mapping) else {}
+    return tuple(sorted(name for name in {*edited, *before} if edited.get(name, _ABSENT) != before.get(name, _ABSENT)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -14,10 +14,11 @@ from rota.core.jobs.retry import RetryPolicy
 from rota.core.jobs.status import JobView
 from rota.core.jobs.unique import KeyHold, Unique
 from rota.core.limits.limits import Gate
+from rota.core.limits.lines import line_key
 from rota.core.progress.notes import Progress, progress_of
 from rota.core.progress.steps import Step
 from rota.core.runs.dependencies import Dependency
-from rota.core.runs.payload_values import Scalar, checked_values
+from rota.core.runs.payload import Scalar, checked_values
 from rota.core.states import Outcome, RunState
 from rota.core.workers.requirements import Eligibility, Requirements
 from rota.values.instants import instant
@@ -39,9 +40,10 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     """Run about to be enqueued: everything decided, JSON already encoded, fields in the order of its table.
 
     Due at `run_at`, or `delay` after the database's now, both in µs. `like`: another run that this one equals in all
-    but id and payload, which saves a bulk enqueue the comparison. `actor`: who asked for a retry. `after`: its
+    but id, payload and keys, which saves a bulk enqueue the comparison. `actor`: who asked for a retry. `after`: its
     predecessors. `eligibility`: which workers may have it, None for any. `pipeline`: its parts. `droppable`: its job is
-    a data job that could be deleted before the run is inserted, so the job's row is locked meanwhile.
+    a data job that could be deleted before the run is inserted, so the job's row is locked meanwhile. `edited`: fields
+    of the payload in which a retry differs from its predecessor.
     """
 
     id: str
@@ -70,10 +72,12 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     eligibility: Eligibility | None = None
     pipeline: Pipeline | None = None
     droppable: bool = False
+    edited: tuple[str, ...] = ()
 
     @property
     def limit_key(self) -> str | None:
-        return self.gates[0].key if self.gates else None
+        gates = self.gates
+        return line_key(gates) if gates[1:] else gates[0].key if gates else None  # no call for one: this is hot
 
     @property
     def is_special(self) -> bool:
@@ -85,6 +89,11 @@ class NewRun(msgspec.Struct, frozen=True, gc=False):
     def may_be_refused(self) -> bool:
         """Return whether the database may refuse it: because of a predecessor, a key or a limit."""
         return bool(self.after or self.holds or (self.gates and any(gate.decides for gate in self.gates)))
+
+
+def models_of(runs: Iterable[NewRun]) -> Sequence[NewRun]:
+    """Return the runs that the others are `like`: whatever else holds for these holds for all of them."""
+    return list({id(model): model for model in [run.like or run for run in runs]}.values())
 
 
 class Enqueued(msgspec.Struct, frozen=True, gc=False):

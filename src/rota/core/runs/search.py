@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from rota.core.runs.payload_values import checked_values, scalar_text
+from rota.core.runs.payload import checked_values, scalar_text
 from rota.core.runs.redaction import Discreet, names_secret
 from rota.core.runs.run import Run, RunFilter
 from rota.errors import Forbidden

@@ -12,6 +12,7 @@ from rota.errors import BadTrigger
 from rota.values.durations import in_micros
 
 JOB_PAUSED, JOB_CANCELLED, JOB_RESUMED, RESUMED = "job paused", "job cancelled", "job resumed", "resumed"
+DELETED, RESTORED = "deleted", "restored"
 """Notes of revisions. That of a pause of the schedule itself begins with `paused`, its end by max_runs with `ended`."""
 _DISABLING = (JOB_CANCELLED, "job deleted")
 """Notes of revisions that disabled a schedule because of its job; programs up to schema 8 did so for a cancel."""
@@ -62,6 +63,7 @@ class _Holds(msgspec.Struct):
     """Reasons that hold a schedule, updated from revision to revision; `spent` are the max_runs that it has had."""
 
     job: str = ""
+    gone: Inactivity | None = None
     off: Inactivity | None = None
     own: Inactivity | None = None
     by_job: Inactivity | None = None
@@ -71,19 +73,20 @@ class _Holds(msgspec.Struct):
     @property
     def strongest(self) -> Inactivity:
         """Return the reason that `explain` names first."""
-        reason = self.end or self.off or self.own or self.by_job
+        reason = self.gone or self.end or self.off or self.own or self.by_job
         assert reason is not None
         return reason
 
     def update(self, revision: Revision) -> None:
         definition, note = revision.definition, revision.note or ""
+        self.gone = _inactivity(revision, note) if note == DELETED else None
         if definition.max_runs is None or definition.max_runs > self.spent:
             self.end = None
         if revision.active or definition.job != self.job:
             self.by_job = None
         if revision.active:
             self.off = self.own = None
-        else:
+        elif self.gone is None:  # what held it before holds it again if it is restored
             self._note(revision, note)
         self.job = definition.job
 

@@ -150,12 +150,17 @@ class ScheduleOptions(TypedDict, total=False):
 SCHEDULE_OPTIONS = tuple(ScheduleOptions.__annotations__)
 
 
-SCHEDULE_STATES = ("active", "paused", "job paused", "disabled", "ended")
+SCHEDULE_STATES = ("active", "paused", "job paused", "job cancelled", "disabled", "ended")
+
+
+FAILING, LATE = "failing", "late"
+LOOKED_FOR = (*SCHEDULE_STATES, FAILING, LATE)
+"""States, and troubles of an active schedule, that a list may be limited to."""
 
 
 def checked_state(state: str | None) -> str | None:
-    if state is not None and state not in SCHEDULE_STATES:
-        raise Invalid(f"no schedule is {state!r:.80}", hint=did_you_mean(state, SCHEDULE_STATES))
+    if state is not None and state not in LOOKED_FOR:
+        raise Invalid(f"no schedule is {state!r:.80}", hint=did_you_mean(state, LOOKED_FOR))
     return state
 
 
@@ -175,7 +180,9 @@ class ScheduleFacts(msgspec.Struct, frozen=True, kw_only=True):
     resume_at: datetime | None
     """When its pause ends by itself."""
     job_paused: bool
-    """Whether its job is paused."""
+    """Whether its job is paused or cancelled."""
+    job_cancelled: bool = False
+    """Whether its job is cancelled."""
     cursor_at: datetime
     """Plan times up to here are decided."""
     next_plan: datetime | None
@@ -195,12 +202,14 @@ class ScheduleFacts(msgspec.Struct, frozen=True, kw_only=True):
 class Schedule(ScheduleFacts, frozen=True, kw_only=True):
     """A schedule as the database knows it. `recent` are its last runs, if they were asked for.
 
-    `created`: the command that returned it was to create or replace it, and has created it.
+    `created`: the command that returned it was to create or replace it, and has created it. `warnings`: what is allowed
+    in the definition that the command stored, and probably not meant.
     """
 
     definition: ScheduleDefinition
     recent: Recent | None = None
     created: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:
@@ -210,7 +219,7 @@ class Schedule(ScheduleFacts, frozen=True, kw_only=True):
         if self.paused_at is not None:
             return "paused"
         if self.job_paused:
-            return "job paused"
+            return "job cancelled" if self.job_cancelled else "job paused"
         if self.definition.awaited is not None:
             most = self.definition.max_runs
             return "active" if most is None or self.fired < most else "ended"
@@ -433,3 +442,20 @@ class NewSchedule(msgspec.Struct, frozen=True):
 
     name: str
     definition: ScheduleDefinition
+
+
+class OwnSchedule(msgspec.Struct, frozen=True):
+    """The schedule that belongs to a job, as it is to be; `expected` as it was read, None if there was none."""
+
+    name: str
+    definition: ScheduleDefinition
+    expected: ScheduleDefinition | None
+
+
+class ScheduleMoved(Exception):
+    """The job's own schedule was changed, created or deleted since it was read."""
+
+
+def own_owner(job: str) -> str:
+    """Return the owner of the schedule that belongs to a job."""
+    return f"job:{job}"

@@ -16,8 +16,8 @@ from rota.core.runs.redaction import concealed
 from rota.core.runs.run import Run
 from rota.core.schedules.document_shape import ScheduleDocument
 from rota.core.schedules.documents import document_of, parse
+from rota.core.schedules.plan_times import zone_of
 from rota.core.schedules.policies import CatchUp, CatchUpMode, Failure, FailureMode, Overlap, OverlapMode
-from rota.core.schedules.preview import zone_of
 from rota.core.schedules.recent_runs import Recent, RecentRun
 from rota.core.schedules.schedule import Schedule, ScheduleDefinition, ScheduleFacts, define
 from rota.core.states import RunState
@@ -25,8 +25,8 @@ from rota.values.durations import format_duration
 
 _FACTS = (
     "id", "name", "job", "state", "owner", "revision", "enabled", "paused_at", "paused_by", "pause_reason",
-    "resume_at", "job_paused", "cursor_at", "next_plan", "awaits", "fired", "tzdata", "trouble", "created_at",
-    "updated_at",
+    "resume_at", "job_paused", "job_cancelled", "cursor_at", "next_plan", "awaits", "fired", "tzdata", "trouble",
+    "created_at", "updated_at",
 )  # fmt: skip
 _LATE = timedelta(seconds=10)
 
@@ -64,6 +64,8 @@ class ScheduleView(ScheduleFacts, frozen=True, kw_only=True):
     """All but one in twenty of these runs took at most this long."""
     created: bool | UnsetType = UNSET
     """Whether a request to create or replace it has created it."""
+    warnings: list[str] | UnsetType = UNSET
+    """What is allowed in the definition that a request stored, and probably not meant."""
 
 
 def view(schedule: Schedule, last: Run | None = None) -> dict[str, Any]:
@@ -78,15 +80,23 @@ def view(schedule: Schedule, last: Run | None = None) -> dict[str, Any]:
         "last": None if last is None else last_run(last),
         **({} if schedule.recent is None else msgspec.structs.asdict(schedule.recent)),
         **({"created": True} if schedule.created else {}),
+        **({"warnings": list(schedule.warnings)} if schedule.warnings else {}),
     }
 
 
 def concealed_schedule(schedule: Schedule) -> Schedule:
     """Return a schedule without the secrets that its runs have in payload and metadata."""
-    definition = schedule.definition
+    return msgspec.structs.replace(schedule, definition=_concealed(schedule.definition))
+
+
+def shown_document(name: str, definition: ScheduleDefinition) -> dict[str, Any]:
+    """Return the document of a schedule for whoever may read the audit log: without secrets."""
+    return document_of(name, _concealed(definition))
+
+
+def _concealed(definition: ScheduleDefinition) -> ScheduleDefinition:
     options = {name: concealed(value) if name == "metadata" else value for name, value in definition.options.items()}
-    hidden = msgspec.structs.replace(definition, payload=concealed(definition.payload), options=options)
-    return msgspec.structs.replace(schedule, definition=hidden)
+    return msgspec.structs.replace(definition, payload=concealed(definition.payload), options=options)
 
 
 def schedule_of(plain: Mapping[str, Any]) -> Schedule:
@@ -95,8 +105,8 @@ def schedule_of(plain: Mapping[str, Any]) -> Schedule:
     parsed = parse({"name": facts.name, **plain["definition"]})
     definition = define(JobDefinition(name=parsed.job), parsed.trigger, parsed.options, name=facts.name, now=None)
     recent = msgspec.convert(plain, Recent) if "recent" in plain else None
-    created = plain.get("created", False)
-    return Schedule(definition=definition, recent=recent, created=created, **msgspec.structs.asdict(facts))
+    said = {"created": plain.get("created", False), "warnings": tuple(plain.get("warnings", ()))}
+    return Schedule(definition=definition, recent=recent, **said, **msgspec.structs.asdict(facts))
 
 
 def trouble_of(schedule: Schedule, now: datetime) -> str | None:

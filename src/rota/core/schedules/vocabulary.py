@@ -38,7 +38,7 @@ Word = Callable[[str, Any], Any]
 
 def translated(document: Mapping[str, Any], where: str = "a schedule") -> dict[str, Any]:
     """Return a schedule's document, or the options of a job, in rota's words."""
-    document = _unfolded(document, where)
+    document = _unfolded(_of_stored_schedule(document), where)
     words = {key: value for key, value in document.items() if key not in _TRANSLATED and key != "catchup_limit"}
     for key, (own, read) in _TRANSLATED.items():
         if document.get(key) is None:
@@ -50,6 +50,8 @@ def translated(document: Mapping[str, Any], where: str = "a schedule") -> dict[s
         if str(document.get("misfire_policy")).lower() != _LIMITED:
             raise Invalid(f"{where}: catchup_limit needs misfire_policy CATCH_UP_LIMITED", hint='catch_up: {"keep": 3}')
         words["catch_up"] = {"mode": "all", "keep": _number("catchup_limit", document["catchup_limit"])}
+    if isinstance(words.get("steps"), list):
+        words["steps"] = [_step(step) for step in words["steps"]]
     for key in words:
         if key in WITHOUT_COUNTERPART:
             raise Invalid(f"{where}: rota has no {key}", hint=WITHOUT_COUNTERPART[key])
@@ -61,39 +63,84 @@ def translated_job(document: Mapping[str, Any]) -> dict[str, Any]:
 
     `schedule_enabled` false without a schedule means one run, now. `payload` is for the schedule or that run.
     """
-    words = _with_metadata({"name": document["source_name"], **document} if document.get("source_name") else document)
+    document = _of_template(document)
+    words = {"name": document["source_name"], **document} if document.get("source_name") else dict(document)
     words.pop("source_name", None)
-    if words.get("interval_minutes") is not None:  # the newer of the two: it stands over the older cron field
-        words.pop("schedule_time", None)
-    of_schedule = {key: words.pop(key) for key in _OF_SCHEDULE if key in words}
-    of_schedule = {key: value for key, value in of_schedule.items() if value is not None}
-    enabled, payload = words.pop("schedule_enabled", None), words.pop("payload", None)
-    schedule = words.get("schedule")
-    if schedule is not None and of_schedule:
-        raise Invalid(f"schedule and {next(iter(of_schedule))} exclude each other", hint="give one of them")
-    if schedule is None and not of_schedule:
-        if enabled:
+    words, schedule = _split(words)
+    if schedule is not None and not {"payload", "enabled"}.issuperset(schedule):
+        words["schedule"] = schedule
+    elif schedule is not None and words.get("schedule") is None:
+        if schedule.get("enabled"):
             raise Invalid("schedule_enabled needs a schedule", hint="give interval_minutes, or a schedule")
-        if enabled is False:
-            words["run"] = payload or {}
-        elif payload is not None:
+        if "enabled" not in schedule:
             raise Invalid("a payload needs a schedule or a run", hint="give a schedule, or run: {…}")
-        return translated(words, "a job")
-    if schedule is None or isinstance(schedule, Mapping):
-        overrides = {"payload": payload, "enabled": enabled}
-        given = {name: value for name, value in overrides.items() if value is not None}
-        words["schedule"] = {**(schedule or translated(of_schedule)), **given}
+        words["run"] = schedule.get("payload") or {}
     return translated(words, "a job")
 
 
 def translated_changes(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return changes of a job in rota's words. Its schedule is changed separately."""
-    for key in (*_OF_SCHEDULE, "schedule_enabled"):
-        if key in document:
-            raise Invalid(f"{key} belongs to the job's schedule", hint="change that: `rota schedule update`")
-    if document.get("source_name") is not None:
-        raise Invalid("source_name is the job's name, which does not change", hint="create another job")
-    return translated(_with_metadata(document), "a job")
+    """Return changes of a job in rota's words: what is about its own schedule goes to `schedule`.
+
+    `source_name`, which is the job's name, stays: only the caller knows that name.
+    """
+    words, schedule = _split(document)
+    if schedule is not None:
+        words["schedule"] = schedule
+    return translated(words, "a job")
+
+
+def _split(document: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the words of a job, and those of its schedule, if there are any."""
+    words = _with_metadata(document)
+    if words.get("interval_minutes") is not None:  # the newer of the two: it stands over the older cron field
+        words.pop("schedule_time", None)
+    of_schedule = {key: words.pop(key) for key in _OF_SCHEDULE if key in words}
+    of_schedule = {key: value for key, value in of_schedule.items() if value is not None}
+    beside = {"payload": words.pop("payload", None), "enabled": words.pop("schedule_enabled", None)}
+    given = {name: value for name, value in beside.items() if value is not None}
+    schedule = words.get("schedule")
+    if schedule is None:
+        return words, {**translated(of_schedule), **given} if of_schedule or given else None
+    if of_schedule:
+        raise Invalid(f"schedule and {next(iter(of_schedule))} exclude each other", hint="give one of them")
+    return words, {**schedule, **given} if isinstance(schedule, Mapping) else None
+
+
+def _of_template(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a job template, which has a `type`, as the document of a job of that name.
+
+    Its `name` is one for people, and kept as metadata. Its work is done by external workers, unless it says otherwise.
+    """
+    if not isinstance(document.get("type"), str):
+        return document
+    words = {key: value for key, value in document.items() if key not in ("type", "version", "name", *_BY_DATABASE)}
+    words["name"] = document["type"]
+    if document.get("name") not in (None, document["type"]):
+        words["metadata"] = {"name": document["name"], **(words.get("metadata") or {})}
+    if not any(key in words for key in ("kind", "url", "argv", "pipeline")):
+        words["kind"] = "external"
+    return words
+
+
+def _step(step: Any) -> Any:
+    """Return a step in rota's words. One worker does all steps of a run; parts of a pipeline may be for others."""
+    if not isinstance(step, Mapping):
+        return step
+    words = {key: value for key, value in step.items() if key not in ("workerType", "timeoutSeconds")}
+    if step.get("timeoutSeconds") is not None:
+        words["timeout"] = f"{_number('timeoutSeconds', step['timeoutSeconds'])}s"
+    return words
+
+
+def _of_stored_schedule(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schedule of a template, which names it by `templateType`, with a name and its scope in rota's form."""
+    if document.get("templateType") is None:
+        return document
+    words = {key: value for key, value in document.items() if key not in ("scope", "scopeId", *_BY_DATABASE)}
+    kind, id = document.get("scope"), document.get("scopeId")
+    if not (isinstance(kind, str) and isinstance(id, str)):
+        return words
+    return {"name": f"{document['templateType']}-{id}", "scopes": [[kind, id]], **words}
 
 
 def _with_metadata(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,6 +212,8 @@ def _same_scope(key: str, value: Any) -> dict[str, Any]:
     return {"max": 1, "by": "scope", "when_full": mode}
 
 
+_BY_DATABASE = ("_id", "createAt", "updateAt", "lastRunAt", "nextRunAt")
+"""Fields of stored templates and schedules that rota's database has of its own."""
 _METADATA = ("source_id",)
 """Words that mean nothing to rota, and are kept for the caller."""
 _POLICIES: dict[str, dict[str, str | None]] = {

@@ -52,6 +52,21 @@ def require_workers(replicas: Replicas | None, only_workers: Sequence[str]) -> N
         raise Invalid(problem, hint="name more workers, or ask for fewer replicas")
 
 
+def require_able(replicas: Replicas, only_workers: Sequence[str], own: Sequence[Replica]) -> None:
+    """Refuse a restriction of a run to workers that are too few for its replicas, as far as those have come.
+
+    What has succeeded on other workers counts; a worker on which it failed gets no second replica.
+    """
+    counted = [replica for replica in own if replica.counts]
+    missing = (replicas.count or 0) - sum(replica.succeeded for replica in counted)
+    able = {*only_workers} - {replica.worker for replica in counted if not replica.lives}
+    if len(able) == len(only_workers) and missing == replicas.count:
+        require_workers(replicas, only_workers)
+    elif only_workers and missing > len(able):
+        problem = f"{missing} of its {replicas.count} replicas have not succeeded, and {len(able)} of these workers can"
+        raise Invalid(f"{problem} execute one", hint="name more workers that have not executed one yet")
+
+
 ReplicasOption = int | str | dict[str, Any] | Replicas | None
 
 

@@ -162,6 +162,8 @@ class Reports:
             measures=_measured(attempt),
             limited=claim.limited,
             part=claim.part,
+            job=claim.pipeline or claim.job,
+            queue=claim.queue,
         )
 
     def _unusable_result(self, attempt: Attempt, error: BadPayload) -> Report:
@@ -245,16 +247,19 @@ class Reports:
         *,
         adapts: bool = False,
     ) -> Report:
+        claim = attempt.claim
         return Report(
-            attempt.claim.run_id,
-            attempt.claim.fence,
+            claim.run_id,
+            claim.fence,
             outcome,
             self.busy(attempt),
-            error=None if error is None else _stored(error, attempt.claim.payload),
+            error=None if error is None else _stored(error, claim.payload),
             retry_in=None if retry_in is None else in_micros(retry_in),
             began=attempt.began_at is not None,
             measures=_measured(attempt),
             adapts=adapts,
+            job=claim.run_job,
+            queue=claim.queue,
         )
 
     def busy(self, attempt: Attempt) -> int:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rota.core.progress.notes import Notes
 from rota.core.runs.claim import Claim
 from rota.core.runs.outcome import Report
 from rota.errors import BadPayload, Invalid
-from rota.store import Store
 from rota.store.databases.database import Session
-from rota.store.databases.held_transaction import seal
 from rota.values import json
 from rota.values.json import Limits
+
+if TYPE_CHECKING:
+    from rota.store import Store
 
 T = TypeVar("T")
 
@@ -90,6 +91,8 @@ async def transaction(
         tx = Transaction(session, limits)
         yield tx
         report, notes = await end(tx.result) if tx.is_finished else (None, None)
+        from rota.store.databases.held_transaction import seal  # few programs have such handlers
+
         # `seal` checks the fence and writes the report last, in the same transaction: a worker that lost its lease
         # rolls everything back.
         await session.within(lambda inner: seal(inner, (claim.run_id, claim.fence), report, notes))

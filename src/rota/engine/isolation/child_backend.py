@@ -273,6 +273,8 @@ class ChildBackend:
             measures=measures,
             limited=claim.limited,
             part=claim.part,
+            job=claim.pipeline or claim.job,
+            queue=claim.queue,
         )
         return report, (await self._ask("unwritten_notes")).notes or Notes()
 

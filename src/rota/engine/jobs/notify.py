@@ -10,13 +10,25 @@ from urllib.parse import urlsplit
 import msgspec
 
 from rota.config import Config
-from rota.core.alerts.notifications import EMAIL, ENV, WEBHOOK, Notification, mail_subject, mail_text
+from rota.core.alerts.message_formats import Message, format_of, formatted, told_of
+from rota.core.alerts.notifications import (
+    CHANNEL,
+    EMAIL,
+    ENV,
+    PROVIDER,
+    WEBHOOK,
+    Notification,
+    mail_subject,
+    mail_text,
+    page_of,
+)
 from rota.core.alerts.webhook_signature import signing_headers
 from rota.core.jobs.allowed_addresses import networks_of
 from rota.core.progress.control_flow import Fail
 from rota.engine.handlers.context import RunContext
 from rota.engine.jobs.http_client import Answer, NotSent, current_client
 from rota.engine.jobs.mail import mail, message, server_of
+from rota.engine.jobs.plugins import CHANNELS, SECRETS, call
 from rota.errors import Invalid, Unavailable, UnknownNotification
 from rota.registry.jobs import Handler
 from rota.registry.signature import PayloadType
@@ -56,7 +68,22 @@ class Deliveries:
 
     async def deliver(self, to: Notification, event: dict[str, Any]) -> Json:
         """Send a notification and return the run's result; raise `NotSent` if it failed."""
+        if to.hook:
+            raise NotSent(f"{to.hook!r} is a job of the application: it is run, not sent to")
+        if base := self._config.dashboard_url:
+            event = {**event, "url": base.rstrip("/") + page_of(event)}
+        if to.to.startswith(CHANNEL):
+            return await self._hand_on(to, event)
         return await (self._mail(to, event) if to.is_mail else self._post(to, event))
+
+    async def _hand_on(self, to: Notification, event: dict[str, Any]) -> Json:
+        try:
+            await call(CHANNELS, to.to.removeprefix(CHANNEL), event)
+        except Exception as error:
+            if isinstance(error, NotSent | Fail):
+                raise
+            raise NotSent(f"{type(error).__name__}: {error}") from error
+        return {"to": to.to}
 
     async def test(self, name: str, to: Notification, event: dict[str, Any]) -> Json:
         """Send a test of the notification `name`, and return the result; raise `Unavailable` if it failed."""
@@ -66,12 +93,17 @@ class Deliveries:
             raise Unavailable(f"notification {name!r} could not be sent: {error}") from None
 
     async def _post(self, to: Notification, event: dict[str, Any]) -> Json:
-        body, now = msgspec.json.encode(event), self._store.clock.micros() // 1_000_000
-        try:
-            headers = signing_headers(secret_of(to.secret), event["id"], now, body)
-        except Invalid as error:  # a secret from the environment is validated only here
-            raise NotSent(str(error)) from None
-        answer = await self._ask(to.to, {**headers, "content-type": "application/json"}, body)
+        secret = await secret_of(to.secret)
+        if format_of(to.to) is None:
+            message, now = Message(to.to, msgspec.json.encode(event)), self._store.clock.micros() // 1_000_000
+            try:
+                headers = signing_headers(secret, event["id"], now, message.body)
+            except Invalid as error:  # a secret from the environment is validated only here
+                raise NotSent(str(error)) from None
+        else:
+            subject = mail_subject(event).removeprefix("[rota] ")
+            message, headers = formatted(to.to, event, told_of(subject, event), secret), {}
+        answer = await self._ask(message.url, {**headers, "content-type": "application/json"}, message.body)
         if 200 <= answer.status < 300:
             return {"status": answer.status}
         if answer.status == _GONE:
@@ -99,7 +131,13 @@ class Deliveries:
         return {"to": to.addresses}
 
 
-def secret_of(secret: str | None) -> str | None:
+async def secret_of(secret: str | None) -> str | None:
+    """Return the secret itself; it is looked up where it is used."""
+    if secret is not None and secret.startswith(PROVIDER):
+        value = await call(SECRETS, secret.removeprefix(PROVIDER))
+        if not isinstance(value, str) or not value:
+            raise NotSent(f"{secret} gave no secret")
+        return value
     if secret is None or not secret.startswith(ENV):
         return secret
     value = os.environ.get(secret.removeprefix(ENV))

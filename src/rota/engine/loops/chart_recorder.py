@@ -38,9 +38,8 @@ class ChartRecorder:
     async def step(self) -> timedelta:
         await self.flush()
         if self._store.clock.monotonic() >= self._measure_at:
-            now = await self._store.now()
-            await self._store.monitoring.measure(now)
-            self._measure_at = self._store.clock.monotonic() + (MINUTE - now % MINUTE) / 1_000_000
+            measuring = await self._store.monitoring.measure()
+            self._measure_at = self._store.clock.monotonic() + (MINUTE - measuring.now % MINUTE) / 1_000_000
         return self._interval
 
     async def flush(self) -> None:

@@ -28,6 +28,8 @@ class Janitor:
         """Do nothing: no state between steps could be wrong now."""
 
     async def step(self) -> timedelta:
+        if await self._store.standing.is_held():  # a copy keeps what it was made for
+            return self._interval
         now = self._store.clock.monotonic()
         thorough = now >= self._thorough_at
         if thorough:  # set before pruning, so that a failing thorough pass is not repeated in every step

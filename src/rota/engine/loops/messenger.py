@@ -1,4 +1,7 @@
-"""Process signals: fire schedules that follow others, enqueue notifications. Safe in any number of processes."""
+"""Process signals: fire schedules that follow others, enqueue notifications and digests of those that were too many.
+
+Safe in any number of processes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from datetime import timedelta
 
 from rota.errors import Unavailable
 from rota.store import Store
-from rota.store.alerts.emit_signal import MESSENGER
 from rota.store.alerts.signals import Undeliverable
 
 log = logging.getLogger("rota.messenger")
@@ -40,6 +42,8 @@ class Messenger:
         look = await self._store.signals.look()
         if look.notifications:
             self._on_notifications()
+        if look.digests:
+            await self._store.signals.send_digests()
         if not look.signals:
             self._set_aside_until.clear()
             return self._poll
@@ -75,7 +79,3 @@ class Messenger:
         reason = f"{type(cause).__name__}: {cause}".replace("\0", "").encode(errors="replace").decode()
         await self._store.signals.drop(signal, reason[:1_000])
         log.error("%s is dropped after %d tries", trouble, tries)
-
-
-def is_for_messenger(queue: str | None) -> bool:
-    return queue is None or queue == MESSENGER

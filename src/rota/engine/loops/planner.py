@@ -13,7 +13,6 @@ from rota.registry.schedules import ScopeProvider
 from rota.registry.scope_providers import ask, storable, trouble_with
 from rota.store import Store
 from rota.store.planning.due import Look
-from rota.store.schedules.schedule_operations import PLANNER
 from rota.values.durations import in_micros
 from rota.values.scope import Scope
 
@@ -166,7 +165,3 @@ class Planner:
             self._resting[name] = self._clock.monotonic() + _PROVIDER_REST
             await self._store.planning.note_provider_trouble(name, trouble)
             return None
-
-
-def is_for_planner(queue: str | None) -> bool:
-    return queue is None or queue == PLANNER

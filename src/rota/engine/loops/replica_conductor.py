@@ -29,8 +29,7 @@ class ReplicaConductor:
         if absent:
             self._absent_at = now + _LOOK_FOR_ABSENT
         done = await self._store.conducts.step(absent=absent)
-        for state in done.ended:
-            self._meters.runs[state].add()
+        self._meters.ended(done.ended)
         if done.count:
             return timedelta(0)
         if done.next_in is None or done.next_in <= 0:

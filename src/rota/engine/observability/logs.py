@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from rota.engine.handlers.current_run import run_fields
+from rota.observability.tracing import trace_fields
 
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _OURS = frozenset({"time", "level", "logger", "exception"})
@@ -27,6 +28,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             **run_fields(),
+            **trace_fields(),
             **{name: value for name, value in vars(record).items() if name not in _USUAL | _OURS},
         }
         if record.exc_info:

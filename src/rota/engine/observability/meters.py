@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from rota.core.monitoring.counters import Counted
-from rota.core.monitoring.gauges import Gauges
+from rota.core.monitoring.attention import KINDS as ATTENTION_KINDS
+from rota.core.monitoring.counters import Counted, Gauges
 from rota.core.monitoring.statistics import bucket_bounds
-from rota.core.planning.tally import MISSED, SKIPPED, Tally
-from rota.core.runs.claim import Claim
-from rota.core.runs.outcome import Report
 from rota.core.states import FINAL_STATES, Outcome, RunState
+from rota.engine.observability.job_counters import REPORTED, ByJob, PlannedByJob
 from rota.observability.metrics import Metrics
-from rota.store.runs.report import Reaped, Reported
 from rota.version import __version__
+
+if TYPE_CHECKING:
+    from rota.core.planning.tally import Tally
+    from rota.core.runs.claim import Claim
+    from rota.core.runs.outcome import EndedRun, Report
+    from rota.store.runs.report import Reaped, Reported
 
 _MICRO = 1e-6
 _SHORT = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600)
 _LONG = (0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600, 14_400, 86_400)
 _FINER = bucket_bounds(100, 10**11)
 _LOOPS = ("planner", "promoter", "conductor", "messenger", "reaper", "janitor", "watchman", "recorder")
-_REPORTED: list[Outcome] = [outcome for outcome in Outcome if outcome is not Outcome.LOST]
 _RETRIED = (Outcome.FAILED, Outcome.TIMED_OUT)
 _SUCCEEDED = Outcome.SUCCEEDED  # an enum lookup costs as much as everything else that counting a run does
 
@@ -38,11 +42,7 @@ class Meters:
         self._add_gauges(self.metrics)
 
     def _add_runs(self, metrics: Metrics) -> None:
-        self.enqueued = metrics.counter("rota_runs_enqueued_total", "Runs that were enqueued through this process.")()
-        runs = metrics.counter("rota_runs_total", "Runs whose end this process wrote, by their final state.", "status")
-        self.runs = {state: runs(state.value) for state in sorted(FINAL_STATES)}
-        attempts = metrics.counter("rota_attempts_total", "Attempts of this worker, by their outcome.", "outcome")
-        self._attempts = {outcome: attempts(outcome.value) for outcome in _REPORTED}
+        self.of = ByJob(metrics)
         durations = metrics.histogram(
             "rota_run_duration_seconds",
             "Duration of handlers, by the outcome of the attempt.",
@@ -51,7 +51,7 @@ class Meters:
             unit=_MICRO,
             finer=_FINER,
         )
-        self._durations = {outcome: durations(outcome.value) for outcome in _REPORTED}
+        self._durations = {outcome: durations(outcome.value) for outcome in REPORTED}
         self.lag = metrics.histogram(
             "rota_run_lag_seconds",
             "Time from when a run was due until this worker claimed it.",
@@ -59,41 +59,25 @@ class Meters:
             unit=_MICRO,
             finer=_FINER,
         )()
-        self.retries = metrics.counter(
-            "rota_task_failure_retry_total", "Failures and timeouts that are retried, by a job or by failure=retry."
-        )()
-        self.handed_over = metrics.counter("rota_handed_over_total", "Runs handed over to an external party.")()
-        self.timeouts = metrics.counter("rota_task_timeout_total", "Attempts that were stopped by their timeout.")()
-        self.cancels = metrics.counter("rota_cancel_requests_total", "Cancel requests made through this process.")()
 
     def _add_leases(self, metrics: Metrics) -> None:
         claims = metrics.counter("rota_claims_total", "Claims of this worker, by their result.", "result")
         self._won, self._empty, self.claims_failed = claims("won"), claims("empty"), claims("failed")
         self.claimed_runs = metrics.counter("rota_claimed_runs_total", "Runs that this worker has claimed.")()
         self.refused = metrics.counter("rota_reports_refused_total", "Reports refused because their fence was stale.")()
-        self.lost = metrics.counter("rota_leases_lost_total", "Leases that this worker lost while it held a run.")()
         beats = metrics.counter("rota_heartbeats_total", "Renewals of this worker's leases.", "result")
         self.beats_ok, self.beats_failed = beats("ok"), beats("failed")
-        reaped = metrics.counter("rota_leases_reaped_total", "Expired leases (stale locks) reclaimed.", "then")
-        self._requeued, self._ended = reaped("queued"), reaped("ended")
         self.promoted = metrics.counter("rota_runs_promoted_total", "Runs that became due.")()
         self.pruned = metrics.counter("rota_runs_pruned_total", "Finished runs deleted by retention.")()
 
     def _add_planning(self, metrics: Metrics) -> None:
-        decided = metrics.counter(
-            "rota_plan_times_total", "Plan times decided by this planner, by outcome.", "outcome", "reason"
-        )
-        self._ran, self._coalesced = decided("ran", ""), decided("coalesced", "")
-        self._skipped = {kind: decided("skipped", kind) for kind in SKIPPED}
-        self._missed = {kind: decided("missed", kind) for kind in (*MISSED, "other")}
+        self.planned_of = PlannedByJob(metrics)
         self.lateness = metrics.histogram(
             "rota_plan_lateness_seconds",
             "Time from when a plan time was eligible until its run was planned.",
             bounds=_LONG,
             unit=_MICRO,
         )()
-        self._overlaps = metrics.counter("rota_task_overlap_skipped_total", "Plan times skipped by overlap policies.")()
-        self._full = metrics.counter("rota_concurrency_skipped_total", "Plan times skipped because a limit was full.")()
         self.set_aside = metrics.counter("rota_schedules_set_aside_total", "Schedules that could not be planned.")()
         self.provider_errors = metrics.counter("rota_scope_provider_errors_total", "Failures of scope providers.")()
 
@@ -118,11 +102,14 @@ class Meters:
             "state",
         )
         self._workers = metrics.gauge(
-            "rota_workers", "Workers, by whether they sent a heartbeat within a lease.", "state"
+            "rota_workers",
+            "Workers by whether they sent a heartbeat within a lease; `server`: it only sends notifications.",
+            "state",
         )
         self._slots = metrics.gauge("rota_worker_slots", "Runs that live workers can execute at once.")
         self._schedules = metrics.gauge("rota_schedules", "Schedules, by their state.", "state")
         self._overdue = metrics.gauge("rota_schedules_overdue", "Schedules due for longer than 10 s and not planned.")
+        self._attention = metrics.gauge("rota_attention", "Items that need attention and are not snoozed.", "kind")
         self._breached = metrics.gauge(
             "rota_expectations_breached", "1 for each breached expectation.", "kind", "subject", "what"
         )
@@ -142,54 +129,71 @@ class Meters:
 
     def reported(self, batch: Sequence[Report], answer: Reported) -> None:
         """Count a batch of reports. Most runs succeed, so these are counted by number alone."""
-        done = [report.busy for report in batch if report.outcome is _SUCCEEDED]
-        self._durations[_SUCCEEDED].observe_all(done)
-        accepted = len(done)
+        done = [report for report in batch if report.outcome is _SUCCEEDED]
+        self._durations[_SUCCEEDED].observe_all([report.busy for report in done])
+        succeeded = Counter([(report.job, report.queue) for report in done])
         if answer.refused:
             self.refused.add(len(answer.refused))
-            accepted -= sum(report.outcome is _SUCCEEDED for report in answer.refused)
-        self._attempts[_SUCCEEDED].add(accepted)
-        advanced = sum(outcome is _SUCCEEDED for outcome, _ in answer.settled)
-        self.runs[RunState.SUCCEEDED].add(accepted - advanced)
-        if len(done) < len(batch) or advanced:
+            succeeded.subtract((report.job, report.queue) for report in answer.refused if report.outcome is _SUCCEEDED)
+        # Parts of pipelines: their runs go on.
+        advanced = Counter([(job, queue) for outcome, _, job, queue in answer.settled if outcome is _SUCCEEDED])
+        for subject, count in succeeded.items():
+            counters = self.of[subject]
+            counters.attempts[_SUCCEEDED].add(count)
+            counters.runs[RunState.SUCCEEDED].add(count - advanced[subject])
+        if len(done) < len(batch) or answer.settled:
             self._count_unsuccessful(batch, answer)
-        for state in answer.in_vain:
-            self.runs[state].add()
+        self.ended(answer.in_vain)
 
     def _count_unsuccessful(self, batch: Sequence[Report], answer: Reported) -> None:
         for report in batch:
             if report.wait is not None:
-                self.handed_over.add()
+                self.of[report.job, report.queue].handed_over.add()
             elif report.outcome is not _SUCCEEDED and report.began and report.outcome in self._durations:
                 self._durations[report.outcome].observe(report.busy)
-        for outcome, state in answer.settled:
-            if outcome in self._attempts and outcome is not _SUCCEEDED:
-                self._attempts[outcome].add()
+        for outcome, state, job, queue in answer.settled:
+            counters = self.of[job, queue]
+            if outcome is not _SUCCEEDED and outcome in counters.attempts:
+                counters.attempts[outcome].add()
             if state is not None:
-                self.runs[state].add()
+                counters.runs[state].add()
             elif outcome in _RETRIED:
-                self.retries.add()
+                counters.retries.add()
             if outcome is Outcome.TIMED_OUT:
-                self.timeouts.add()
+                counters.timeouts.add()
 
     def reaped(self, reaped: Reaped) -> None:
-        self._requeued.add(reaped.requeued)
-        self._ended.add(reaped.ended)
-        for state in reaped.states:
-            self.runs[state].add()
+        for _, state, job, queue in reaped.settled:
+            counters = self.of[job, queue]
+            if state is None:
+                counters.requeued.add()
+            else:
+                counters.given_up.add()
+                counters.runs[state].add()
+        self.ended(reaped.in_vain)
+
+    def ended(self, runs: Iterable[EndedRun]) -> None:
+        """Count runs that ended otherwise than by a report."""
+        for state, job, queue in runs:
+            self.of[job, queue].runs[state].add()
 
     def planned(self, tally: Tally) -> None:
-        self._ran.add(tally.ran)
-        self._coalesced.add(tally.coalesced)
+        for subject, count in tally.ran.items():
+            self.planned_of[subject].ran.add(count)
+        for subject, count in tally.coalesced.items():
+            self.planned_of[subject].coalesced.add(count)
         self.lateness.observe_all(tally.lateness)
-        for kind, count in tally.skipped.items():
-            self._skipped[kind].add(count)
-            self.runs[RunState.SKIPPED].add(count)
-        self._overlaps.add(tally.skipped.get("overlap", 0))
-        self._full.add(tally.skipped.get("limit", 0))
-        self.retries.add(tally.retried)
-        for kind, count in tally.missed.items():
-            self._missed[kind].add(count)
+        for (subject, kind), count in tally.skipped.items():
+            self.planned_of[subject].skip(kind, count)
+            self.of[subject].runs[RunState.SKIPPED].add(count)
+        for subject, count in tally.retried.items():
+            self.of[subject].retries.add(count)
+        for (subject, kind), count in tally.missed.items():
+            self.planned_of[subject].missed[kind].add(count)
+
+    def total(self, state: RunState) -> int:
+        """Return how many runs ended in this state through this process."""
+        return int(sum([counters.runs[state].value for counters in self.of.all()]))
 
     def counted(self) -> Counted:
         """Return the totals of runs since the start, from which charts are made."""
@@ -197,7 +201,7 @@ class Meters:
         for histogram in self._durations.values():
             for low, count in histogram.counted().items():
                 durations[low] = durations.get(low, 0) + count
-        runs = {state.value: int(ended.value) for state, ended in self.runs.items() if ended.value}
+        runs = {state.value: count for state in sorted(FINAL_STATES) if (count := self.total(state))}
         return Counted(runs=runs, durations=durations, lag=self.lag.counted())
 
     def text(self, levels: Gauges | None) -> str:
@@ -210,6 +214,7 @@ class Meters:
             self._schedules,
             self._overdue,
             self._breached,
+            self._attention,
         ):
             family.clear()
         self._up().set(0 if levels is None else 1)
@@ -224,9 +229,12 @@ class Meters:
                 self._age(queue.name, queue.state).set(max(0, queue.oldest) * _MICRO)
         self._workers("alive").set(levels.workers_alive)
         self._workers("silent").set(levels.workers_silent)
+        self._workers("server").set(levels.servers)
         self._slots().set(levels.slots)
         for state, count in levels.schedules.items():
             self._schedules(state).set(count)
         self._overdue().set(levels.overdue)
+        for kind in ATTENTION_KINDS:
+            self._attention(kind).set(levels.attention.get(kind, 0))
         for kind, subject, expectation in levels.breached:
             self._breached(kind, subject, expectation).set(1)

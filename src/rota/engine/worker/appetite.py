@@ -10,6 +10,8 @@ _MOST_BUFFERED = 3_000
 LARGEST_CLAIM = 2_000
 _HORIZON = 0.1  # seconds of work to hold in the buffer
 _RESCAN = 0.5
+# A run of higher priority is seen at the next rescan: it waits no longer behind others, whatever rescans cost.
+_RARELY = 5.0
 
 
 class Rate:
@@ -100,7 +102,7 @@ class ClaimPositions:
                 last = Watermark(*max((claim.rank, claim.run_at, claim.run_id) for claim in queue_claims))
                 self._marks[request.queue] = max(last, request.after)
         if from_start:  # passing over many runs that other workers must take is expensive: rescan less often
-            self._rescan_every = max(_RESCAN, 10 * took)
+            self._rescan_every = min(_RARELY, max(_RESCAN, 10 * took))
         if short:
             self._marks.clear()
         exhausted = len(self._exhausted) == len(self.queues)

@@ -8,10 +8,10 @@ from rota.core.runs.claim import Claim
 
 
 class Buffer(deque[Claim]):
-    def take(self, run_id: str) -> bool:
-        """Remove the claim of `run_id`, which must not begin; return whether it was in the buffer."""
+    def take(self, run_id: str) -> Claim | None:
+        """Remove the claim of `run_id`, which must not begin, and return it, if it was in the buffer."""
         for place, claim in enumerate(self):
             if claim.run_id == run_id:
                 del self[place]
-                return True
-        return False
+                return claim
+        return None

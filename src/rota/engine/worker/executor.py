@@ -91,6 +91,9 @@ class Executor:
         except Exception as error:  # the handler's own objects would not even be described
             report = self._reports.indescribable(attempt, error)
         self._finish(attempt, report)
+        # The task's context names the attempt: a ring of a dozen objects for each run, and finding these was a quarter
+        # of the worker's time.
+        attempt.task = None
 
     def began(self, attempt: Attempt) -> None:
         """Start the handler's timeout.

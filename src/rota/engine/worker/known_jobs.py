@@ -33,7 +33,7 @@ class KnownJobs:
         self._sends: bool | None = None
         self._every = config.poll.total_seconds()
         self._look_at = 0.0
-        self._seen: Seen = (0, 0, 0)
+        self.seen: Seen = (0, 0, 0)
         self._handlers: dict[str, dict[int, Handler]] = {}
         self._own = {name: registry.newest[name].kind for name in registry.known()}
         self._more: dict[str, int] = {}
@@ -52,10 +52,10 @@ class KnownJobs:
         """Read changes of data jobs; return whether `known` changed. Usually this is one cheap query."""
         self._look_at = now + self._every
         held = {(name, version) for name, versions in self._handlers.items() for version in versions}
-        changes = await self._store.data_jobs.changes(self._seen, held)
+        changes = await self._store.data_jobs.changes(self.seen, held)
         if changes is None:
             return False
-        self._seen = changes.seen
+        self.seen = changes.seen
         for text in changes.definitions:
             self._learn(text)
         self._handlers = {name: self._handlers[name] for name in changes.names if name in self._handlers}

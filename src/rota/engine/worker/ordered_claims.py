@@ -55,7 +55,7 @@ class InOrder:
         *,
         exact: bool,
     ) -> OrderedClaims:
-        """Claim plain runs, and others into at most `slots` free slots; `exact`: in the very order of their ages."""
+        """Claim runs; `slots`: how many can begin at once; `exact`: in the very order of their ages."""
         request = OrderedRequest(
             info.id, info.name, asks, known, self._lease, max(0, slots), self.suspects.level, self._met,
             self._needs, 0 if exact else _SLACK,
@@ -68,7 +68,9 @@ class InOrder:
             answer = await self._store.claim_in_order(request)
             answer.missed = answer.missed or answer.learn  # what is new again is learnt soon
         self.held_up = answer.held_up
-        self._look_at.update((ask.queue, now if answer.mixed else now + _LOOK_EVERY) for ask in asks)
+        # Without plain runs there is nothing that a claim of plain runs alone would find.
+        again = now if answer.mixed or not answer.plain else now + _LOOK_EVERY
+        self._look_at.update((ask.queue, again) for ask in asks)
         self.suspects.remember(answer.others)
         return answer
 

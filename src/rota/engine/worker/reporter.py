@@ -48,9 +48,10 @@ class Reporter:
         self.refused = 0
 
     def add(self, report: Report) -> None:
+        if not self.pending:  # else that was done already, and nobody undoes it before they are sent
+            self._empty.clear()
+            self._wake.set()
         self.pending.append(report)
-        self._empty.clear()
-        self._wake.set()
 
     async def flush(self, seconds: float) -> None:
         """Wait until all reports are settled, at most `seconds`. The reaper takes care of those that are left."""

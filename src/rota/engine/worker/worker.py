@@ -19,6 +19,7 @@ from rota.engine.handlers.note_buffer import NoteBuffer
 from rota.engine.observability.log_capture import capture
 from rota.engine.observability.meters import Meters
 from rota.engine.observability.repeated_errors import RepeatedErrors
+from rota.engine.rest import Rest
 from rota.engine.worker.appetite import LARGEST_CLAIM, Rate, buffer_target
 from rota.engine.worker.buffer import Buffer
 from rota.engine.worker.executor import Executor
@@ -27,9 +28,10 @@ from rota.engine.worker.known_jobs import KnownJobs
 from rota.engine.worker.operator_settings import OperatorSettings
 from rota.engine.worker.ordered_claims import InOrder
 from rota.engine.worker.reporter import Reporter
-from rota.errors import RotaError
+from rota.errors import DatabaseCopied, RotaError
 from rota.registry.jobs import Registry
 from rota.store import Store
+from rota.store.workers.due_work import DueWork
 from rota.values.durations import in_micros
 from rota.values.json import Limits
 
@@ -38,11 +40,15 @@ log = logging.getLogger("rota.worker")
 _DOUBT = 40.0  # seconds; longer than the server may still work on a claim whose answer was lost
 _AGAIN = 0.02  # seconds until another look at runs that somebody else was at; twice as long after each in vain
 _TROUBLE = 0.5
+_STUCK = 2.0  # seconds without a free slot for the buffer, which should be empty after a tenth of one
 _LAST_REPORTS = 3.0
 
 
 class Worker:
-    """One worker of a process. `held` maps run id → fence of every lease, buffered or active."""
+    """One worker of a process. `held` maps run id → fence of every lease, buffered or active.
+
+    `_moved_at`: when the buffer was last empty, or a run of it began.
+    """
 
     def __init__(
         self,
@@ -65,14 +71,14 @@ class Worker:
         self._errors = RepeatedErrors(log, "claiming", self._clock)
         self._buffer = Buffer()
         self._rate = Rate()
-        self._wake = asyncio.Event()
+        self.rest = Rest()
         self._stopping = False
         self._doubt_until = 0.0
         self._in_order = InOrder(store, in_micros(config.lease))
         self._cancels_at = 0.0
         self._inbox = inbox_of(info.id)
         self._lease = config.lease.total_seconds()
-        self._renewed_at = self._clock.monotonic()
+        self._renewed_at = self._moved_at = self._clock.monotonic()
         self._reports = Reports(self._clock, Limits(config.max_payload))
         self._meters = meters or Meters()
         self._note_buffer = NoteBuffer(store, config.log_limit, self._refused)
@@ -88,6 +94,8 @@ class Worker:
         self._unlisten: Callable[[], None] = lambda: None
         self._low_water = 0
         self._more = True
+        self._loop = asyncio.get_running_loop()
+        self._filling = False
         self._again, self._missed = _AGAIN, False
         self._drained: list[str] | None = None
 
@@ -146,12 +154,15 @@ class Worker:
         if queue == self._inbox:
             self._cancels_at = 0.0  # somebody asks one of its runs to stop: look at once
             self.wake()
-        elif queue is None or queue in self.info.queues:
+        elif queue in self.info.queues:
             self._again = _AGAIN
             self.wake()
+        elif queue is None:
+            self._again = _AGAIN
+            self.rest.hint()
 
     def wake(self) -> None:
-        self._wake.set()
+        self.rest.wake()
 
     async def _claiming(self) -> None:
         while not self._stopping:
@@ -159,17 +170,20 @@ class Worker:
                 await self._look_for_cancels()
                 rest = await self.step()
                 self._errors.recovered()
+            except DatabaseCopied:  # nothing was claimed
+                rest = _TROUBLE
             except Exception as error:
                 self._errors.failed(error)
                 self._meters.claims_failed.add()
                 self._doubt_until = self._clock.monotonic() + _DOUBT
                 rest = _TROUBLE
-            if rest:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(rest):
-                        await self._wake.wait()
-                # Before a look, which may take several claims: a wake during any of them must lead to another look.
-                self._wake.clear()
+            if rest:  # else a wake is kept: one during any of the claims that a look takes must lead to another look
+                await self.rest.take(rest)
+
+    def due_in(self, work: DueWork) -> int | None:
+        """Return how soon there is something to claim, to learn or to look after (µs); None: nothing."""
+        at_rest = not self.held and self._clock.monotonic() >= self._doubt_until
+        return work.worker if at_rest and work.data_jobs == self._jobs.seen else 0
 
     async def _look_for_cancels(self) -> None:
         """Read cancel requests at the poll interval; the heartbeat brings them too, but later."""
@@ -224,7 +238,7 @@ class Worker:
         return 0
 
     async def _claim_in_order(self, asks: tuple[QueueRequest, ...], now: float, *, exact: bool) -> float:
-        """Claim the first runs of all kinds. Other than plain ones are never buffered: they go into free slots."""
+        """Claim the first runs of all kinds. Those with requirements, for example, only go into free slots."""
         positions, slots = self._operator_settings.positions, 0 if self._buffer else self._free()
         answer = await self._in_order.claim(self.info, self._known, asks, slots, now, exact=exact)
         exhausted = positions.learn(asks, answer.plain, answer.took, answer.left)
@@ -271,6 +285,7 @@ class Worker:
             self._drained.extend(claim.run_id for claim in claims)
         if claims:
             self._renewed_at = min(self._renewed_at, now) if self._buffer else now
+            self._moved_at = self._moved_at if self._buffer else now
             self._buffer.extend(claims)
         if not self._operator_settings.may_claim:
             self._hand_back_buffer()
@@ -287,15 +302,23 @@ class Worker:
     def _fill(self) -> None:
         buffer, free = self._buffer, self._free()
         if free > 0 and buffer:
-            fresh = self._clock.monotonic() - self._renewed_at <= self._lease
+            self._moved_at = self._clock.monotonic()
+            fresh = self._moved_at - self._renewed_at <= self._lease
             for _ in range(min(free, len(buffer))):
                 self._begin(buffer.popleft(), fresh)
 
     def freed(self) -> None:
-        """Fill a slot that became free, and claim more if the buffer is low."""
+        """Fill a slot that became free, with all that become free in this turn of the event loop."""
+        if not self._filling:
+            self._filling = True
+            self._loop.call_soon(self._fill_freed)
+
+    def _fill_freed(self) -> None:
+        """Fill the slots that became free, and claim more if the buffer is low."""
+        self._filling = False
         self._fill()
         if self._more and len(self._buffer) <= self._low_water:
-            self._wake.set()
+            self.rest.wake()
 
     def _begin(self, claim: Claim, fresh: bool) -> None:
         """Begin a claim, or hand it back if its lease may have expired in the buffer."""
@@ -325,6 +348,8 @@ class Worker:
                 self._lost(run_id)
         for run_id in sorted(beat.extended.cancelling):
             self._cancel_if_held(run_id, beat.held[run_id])
+        if self._clock.monotonic() - self._moved_at > _STUCK:
+            self._hand_back_limited()
         if beat.extended.cancelling:  # it does not tell who asked: that is read next, and a policy's cancel interrupts
             self._hinted(self._inbox)
         if self._operator_settings.update(beat.extended.asked):
@@ -336,7 +361,7 @@ class Worker:
         at_once = bool(self.active) or not self._stopping  # an idle worker is gone before anybody could see it stop
         self._heartbeat.change(self.info, self._config.heartbeat, at_once=at_once)
         self._executor.grow(self.info)
-        self._wake.set()
+        self.rest.wake()
         if not self._operator_settings.may_claim:
             self._hand_back_buffer()
         if self._operator_settings.asked_to_stop:
@@ -354,10 +379,11 @@ class Worker:
             return
         if attempt is not None:
             log.warning("run %s: the lease is lost, the attempt is stopped", run_id, extra=RunFields(attempt.claim))
-            self._meters.lost.add(not attempt.lost)  # the next heartbeat may report the same loss
+            counters = self._meters.of[attempt.claim.run_job, attempt.claim.queue]
+            counters.lost.add(not attempt.lost)  # the next heartbeat may report the same loss
             self._executor.lose(attempt)
-        elif self._buffer.take(run_id):
-            self._meters.lost.add()
+        elif (claim := self._buffer.take(run_id)) is not None:
+            self._meters.of[claim.run_job, claim.queue].lost.add()
             self._release(run_id, self.held[run_id])
 
     def _refused(self, run_id: str, fence: int) -> None:
@@ -368,9 +394,15 @@ class Worker:
         while self._buffer:
             self._reporter.add(self._reports.hand_back(self._buffer.popleft()))
 
+    def _hand_back_limited(self) -> None:
+        """Hand back what holds slots of limits in vain: the runs before it take far longer than those before them."""
+        for claim in [claim for claim in self._buffer if claim.limited]:
+            self._buffer.remove(claim)
+            self._reporter.add(self._reports.hand_back(claim))
+
     def _release(self, run_id: str, fence: int) -> None:
         if self.held.get(run_id) == fence:
             del self.held[run_id]
             if self._in_order.suspects.release(run_id, fence):
                 self._in_order.look_soon()
-                self._wake.set()
+                self.rest.wake()

@@ -124,15 +124,33 @@ class TokenStore:
     async def used(self, id: str) -> None:
         await self._database.transact(lambda tx: tx.fetch("token_used", id=id))
 
-    async def open_session(self, id: str, digest: str, life: int) -> None:
-        async def body(tx: Tx) -> None:
+    async def open_session(self, token: Token, digest: str, life: int, most: int) -> bool:
+        """Open a session of a token; return False if `most` are open already."""
+
+        async def body(tx: Tx) -> bool:
             await tx.fetch("drop_old_sessions")
-            await tx.fetch("insert_session", digest=digest, id=id, life=life)
+            if len(await tx.fetch("sessions_of", id=token.id, most=most)) >= most:
+                return False
+            await tx.fetch("insert_session", digest=digest, id=token.id, life=life)
+            await audit.note(tx, "token", token.name, "signed_in", f"token:{token.name}", {"token": token.id})
+            return True
+
+        return await self._database.transact(body)
+
+    async def close_session(self, digest: str) -> None:
+        async def body(tx: Tx) -> None:
+            for (name,) in await tx.fetch("drop_session", digest=digest):
+                await audit.note(tx, "token", name, "signed_out", f"token:{name}", {})
 
         await self._database.transact(body)
 
-    async def close_session(self, digest: str) -> None:
-        await self._database.transact(lambda tx: tx.fetch("drop_session", digest=digest))
+    async def note_refused(self, address: str, through: str | None) -> None:
+        """Note that this address sent a wrong credential, by way of a proxy."""
+
+        async def body(tx: Tx) -> None:
+            await audit.note(tx, "token", address, "refused", None, {"through": through})
+
+        await self._database.transact(body)
 
 
 async def _get(tx: Tx, id: str) -> Token:

@@ -43,6 +43,11 @@ class ExpectationStore:
         """
 
         async def body(tx: Tx) -> Expected:
+            # Before anybody looks whether it is there: what is deleted meanwhile would leave an expectation behind, and
+            # the next one of its name be born with it.
+            await tx.fetch(
+                "lock_job" if kind == "job" else "lock_schedule", **{"job" if kind == "job" else "name": name}
+            )
             definition = await read.job(tx, name) if kind == "job" else None
             subject = await _subject(tx, kind, name, known=definition is not None or name in declared)
             stored = await expectations.lock(tx, kind, name)
@@ -102,13 +107,15 @@ class ExpectationStore:
             watched = await expectation_facts.observe(tx, await expectations.read_all(tx), int(now))
             keys = {(row.subject.kind, row.subject.name): row for row in watched}
             return [
-                key for key, row in keys.items() if row.gone or _breached(row, int(now)) != recorded.get(key, set())
+                key
+                for key, row in keys.items()
+                if row.gone or _actual(row, int(now), known := recorded.get(key, set())).keys() != known
             ]
 
         return await self._database.read(look)
 
     async def _settle(self, kind: str, name: str) -> Change | None:
-        change = await self._database.transact(partial(_settled, kind=kind, name=name))
+        change = await self._database.transact(partial(_settled, kind=kind, name=name), acts=True)
         if change is not None and change.told:
             self._database.notify([MESSENGER])
         return change
@@ -130,8 +137,8 @@ async def _settled(tx: Tx, kind: str, name: str) -> Change | None:
     if watched.gone:
         await expectations.delete(tx, subject)
         return None
-    actual = {} if watched.facts is None else {b.what: b for b in breaches(watched.expect, watched.facts, int(now))}
     recorded = {what for (what,) in await tx.fetch("breaches_of", kind=kind, subject=name)}
+    actual = _actual(watched, int(now), recorded)
     begun, over = [actual[what] for what in actual if what not in recorded], sorted(recorded - actual.keys())
     if not begun and not over:
         return None
@@ -141,10 +148,10 @@ async def _settled(tx: Tx, kind: str, name: str) -> Change | None:
     return Change(subject, opened, met, told_of_breaches or told_of_ends)
 
 
-def _breached(watched: ExpectationRow, now: int) -> set[str]:
+def _actual(watched: ExpectationRow, now: int, recorded: Collection[str]) -> dict[str, Breach]:
     if watched.facts is None:
-        return set()
-    return {breach.what for breach in breaches(watched.expect, watched.facts, now)}
+        return {}
+    return {breach.what: breach for breach in breaches(watched.expect, watched.facts, now, recorded)}
 
 
 async def _read(tx: Tx, kind: str | None, name: str | None) -> list[Expected]:

@@ -9,25 +9,27 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rota.core.alerts.budgets import HOUR, Budget, Held, Window, admit, budgets_of, digest_of
 from rota.core.alerts.notifications import (
     JOBS,
     Notification,
     NotificationView,
-    Window,
-    admit,
     changed_notification,
     event_of,
     shown_secret,
     shown_to,
 )  # fmt: skip
 from rota.core.alerts.signals import Signal
+from rota.core.jobs.job import JobDefinition
+from rota.core.jobs.secrets import without_path
 from rota.core.runs.options import new_run
-from rota.core.runs.run import Run
+from rota.core.runs.run import Run, RunError
 from rota.errors import Conflict, UnknownNotification, UnknownRun
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.ledger import audit
 from rota.store.runs import enqueue, read
 from rota.values.instants import instant
+from rota.values.json import Json
 
 log = logging.getLogger("rota.messenger")
 
@@ -64,33 +66,98 @@ async def tell(tx: Tx, heard: Sequence[tuple[Signal, Sequence[str]]], new_id: Ca
     if not any(names for _, names in heard):
         return 0
     enabled = {name: stored.definition for name, stored in (await _all(tx)).items() if stored.enabled}
-    matches = [(s, name) for s, names in heard for name in names if name in enabled and enabled[name].matches(s)]
+    hooks = {definition.hook for definition in enabled.values()}
+    matches = [
+        (s, name)
+        for s, names in heard
+        for name in names
+        # Hooks are not told of hooks: each would tell the others for ever.
+        if name in enabled and enabled[name].matches(s) and not (enabled[name].hook and s.job in hooks)
+    ]
     if not matches:
         return 0
+    jobs = {name: await _job(tx, name, enabled[name]) for _, name in matches}
     ((now,),) = await tx.fetch("now")
-    windows = await _windows(tx, {(name, signal.job or "") for signal, name in matches})
     deliveries, runs = [], await _runs(tx, [signal for signal, _ in matches])
+    budgets = {signal.no: budgets_of(signal, _error_of(runs.get(signal.subject))) for signal, _ in matches}
+    windows = await _windows(tx, {(name, budget.key) for signal, name in matches for budget in budgets[signal.no]})
     for signal, name in matches:
-        key = name, signal.job or ""
-        windows[key], may, held = admit(windows.get(key), now, enabled[name].at_most)
-        if may:
+        job = jobs[name]
+        if job is None:
+            continue
+        hook, at_most = enabled[name].hook, enabled[name].at_most
+        admitted = admit(windows.setdefault(name, {}), budgets[signal.no], now, at_most, per_error=hook is None)
+        if admitted.is_sent:
             id = new_id()
-            event = event_of(signal, runs.get(signal.subject), enabled[name], id, held)
-            payload = msgspec.json.encode({"notification": name, "event": event}).decode()
-            deliveries.append(new_run(enabled[name].job, id, payload, {"tags": [name]}))
-    await tx.fetch("tell", [(*key, window.since, window.told, window.held) for key, window in sorted(windows.items())])
+            event = event_of(signal, runs.get(signal.subject), enabled[name], id, admitted.held)
+            told: dict[str, Json] = {"event": event}
+            if hook is None:
+                told["notification"] = name
+            deliveries.append(new_run(job, id, msgspec.json.encode(told).decode(), {"tags": [name]}))
+    rows = [
+        (name, key, window.since, window.told, window.held)
+        for name in sorted(windows)
+        for key, window in sorted(windows[name].items())
+    ]
+    if rows:
+        await tx.fetch("tell", rows)
     if deliveries:
         await enqueue.enqueue(tx, deliveries)
     return len(deliveries)
 
 
-async def _windows(tx: Tx, keys: set[tuple[str, str]]) -> dict[tuple[str, str], Window]:
-    """Lock and return the rate-limit windows of (notification, job) pairs.
+async def _job(tx: Tx, name: str, notification: Notification) -> JobDefinition | None:
+    """Return the job whose runs tell of it; None if the application has that job no more, or has disabled it."""
+    if notification.hook is None:
+        return notification.job
+    definition = await read.job(tx, notification.hook)
+    if definition is None or not definition.enabled:
+        log.warning("notification %r is for job %r, which is not there or disabled", name, notification.hook)
+        return None
+    return definition
+
+
+async def send_digests(tx: Tx, new_id: Callable[[], str]) -> int:
+    """Forget budgets whose hour is over, and send what was held back under them as one message each.
+
+    Return the number of messages. Hooks get none: they are told of events, not of messages.
+    """
+    held: dict[str, list[Held]] = {}
+    over = await tx.fetch("lock_old_told", length=HOUR)
+    for name, key, since, count in over:
+        if count:
+            held.setdefault(name, []).append(Held(Budget.read(key), since, count))
+    if over:
+        await tx.fetch("drop_told", [(name, key) for name, key, _, _ in over])
+    if not held:
+        return 0
+    ((now,),) = await tx.fetch("now")
+    digests = []
+    for name, stored in sorted((await _all(tx)).items()):
+        definition = stored.definition
+        if name in held and stored.enabled and definition.hook is None:
+            id = new_id()
+            told: dict[str, Json] = {"event": digest_of(held[name], id, now), "notification": name}
+            digests.append(new_run(definition.job, id, msgspec.json.encode(told).decode(), {"tags": [name]}))
+    if digests:
+        await enqueue.enqueue(tx, digests)
+    return len(digests)
+
+
+def _error_of(run: Run | None) -> RunError | None:
+    return None if run is None else run.error
+
+
+async def _windows(tx: Tx, keys: set[tuple[str, str]]) -> dict[str, dict[str, Window]]:
+    """Lock and return windows by notification and budget.
 
     A window that has no row yet cannot be locked: at worst two messengers send one message more than allowed.
     """
-    rows = await tx.fetch("told", sorted(keys))
-    return {(name, job): Window(since, told, held) for name, job, since, told, held in rows}
+    windows: dict[str, dict[str, Window]] = {}
+    if keys:
+        for name, key, since, told, held in await tx.fetch("told", sorted(keys)):
+            windows.setdefault(name, {})[key] = Window(since, told, held)
+    return windows
 
 
 async def _runs(tx: Tx, signals: Sequence[Signal]) -> dict[str, Run]:
@@ -162,7 +229,7 @@ async def _save_jobs(tx: Tx) -> None:
 
 async def _note(tx: Tx, name: str, event: str, definition: Notification, actor: str | None) -> None:
     await _listen(tx, name, definition)
-    await audit.note(tx, "notification", name, event, actor, {"target": shown_to(definition.to)})
+    await audit.note(tx, "notification", name, event, actor, {"target": without_path(shown_to(definition.to))})
 
 
 async def _shown(tx: Tx, name: str) -> NotificationView:

@@ -25,10 +25,11 @@ class Delivered(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Result of a cheap check: whether signals wait, and whether any notification exists."""
+    """Result of a cheap check: whether signals wait, a notification exists, and the hour of a budget is over."""
 
     signals: bool
     notifications: bool
+    digests: bool = False
 
 
 class Undeliverable(Exception):
@@ -48,8 +49,8 @@ class SignalStore:
         """Check for signals. Cheap, because the messenger polls it all day."""
 
         async def body(tx: Tx) -> Look:
-            ((signals, notifications),) = await tx.fetch("anything_to_tell")
-            return Look(bool(signals), bool(notifications))
+            ((signals, notifications, digests),) = await tx.fetch("anything_to_tell")
+            return Look(bool(signals), bool(notifications), bool(digests))
 
         return await self._database.glance(body)
 
@@ -65,13 +66,17 @@ class SignalStore:
             return await _deliver(tx, taken, self._new_id)
 
         try:
-            return await self._database.transact(body)
+            return await self._database.transact(body, acts=True)
         except Unavailable:
             raise
         except Exception as error:
             if limit > 1 or not taken:
                 raise
             raise Undeliverable(taken[0]) from error
+
+    async def send_digests(self) -> int:
+        """Send what was held back within budgets whose hour is over; return the number of messages."""
+        return await self._database.transact(lambda tx: notifications.send_digests(tx, self._new_id), acts=True)
 
     async def drop(self, signal: Signal, trouble: str) -> None:
         """Delete a signal that can never be processed, and note it, so that it no longer blocks the others."""

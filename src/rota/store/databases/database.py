@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from rota.core.limits.turns import KeyHead
+from rota.core.limits.turns import Allowed, KeyHead, LimitChange, Room
 from rota.core.runs.claim import (
     Candidate,
     Claim,
@@ -23,8 +23,10 @@ from rota.core.runs.claim import (
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
 from rota.errors import Conflict
+from rota.store.databases.epoch import Standing
 from rota.store.databases.statements import Dialect
 from rota.values.clock import Clock
+from rota.values.durations import in_micros
 
 if TYPE_CHECKING:
     from rota.store.databases.columns import Column, Columns
@@ -66,19 +68,45 @@ class AlreadyThere(Conflict):
         super().__init__("a run of this id is there already")
 
 
+class LiveLimits(Exception):
+    """There are live limits, and this enqueue has not asked whether its runs are under them."""
+
+
 class Completed(msgspec.Struct, frozen=True):
-    """`ids` of runs whose lease was current; `followed`, those of them that others wait for."""
+    """`ids` of runs whose lease was current; `followed`, those of them that others wait for.
+
+    `freed`: limits of which they had slots, with their places, once each.
+    """
 
     ids: set[str]
     followed: list[str]
+    freed: list[Row] = []
+
+
+EMPTY_FOR = in_micros(timedelta(seconds=0.2))
+"""A limit that was not served for so long is looked at even if nothing waits under it, and is then shut."""
+COMPARED = 100
+"""Keys whose first runs are compared. While more of them have work, turns come before priority and age."""
+
+
+def keys_compared(slots: int) -> int:
+    return min(slots, COMPARED) + COMPARED
+
+
+class CountedCandidates(msgspec.Struct, frozen=True):
+    """Room under limits, and the first runs that wait under those with some: under each as many as `asked`, or all."""
+
+    room: dict[str, Room]
+    asked: dict[str, int]
+    runs: list[WaitingRun]
 
 
 class HotForms(Protocol):
     """The operations that have a form of their own on each database, because they bound its speed."""
 
-    async def enqueue(self, runs: Sequence[NewRun]) -> int:
+    async def enqueue(self, runs: Sequence[NewRun], *, asked: bool = True) -> int:
         """Insert runs, and return when they were created. Fails as a whole, with `AlreadyThere`, if one of the ids is
-        taken.
+        taken; with `LiveLimits` if there are any, and it was not `asked` for those of these runs.
         """
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
@@ -95,21 +123,33 @@ class HotForms(Protocol):
     async def claim(self, request: ClaimRequest) -> list[Claim]: ...
 
     async def complete(self, reports: Sequence[Report]) -> Completed:
-        """End runs that succeeded, drop their leases, and write the signals of those that somebody listens to."""
+        """End runs that succeeded; drop leases and gates, and write the signals of those that somebody listens to."""
 
     async def heads(self, request: OrderedRequest) -> Heads:
-        """The first plain and solo run of each queue, and whether runs of other kinds may wait. Not locked."""
+        """The first plain and solo run of each queue, the limits to see to, and the requirements. Not locked."""
 
     async def solo(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         """Runs that must begin at once, locked."""
 
-    async def open_keys(self, request: LimitedRequest, limit: int) -> list[KeyHead]:
+    async def open_keys(self, request: LimitedRequest) -> list[KeyHead]:
         """Limits to see to, least recently served first. Not locked."""
+
+    async def counted_candidates(self, request: LimitedRequest, limits: Mapping[str, Allowed]) -> CountedCandidates:
+        """Count what is free under these limits, which are locked, and lock the first runs, as many as `fair_asks`."""
 
     async def candidates(self, request: LimitedRequest, slots_by_key: Mapping[str, int]) -> list[WaitingRun]:
         """Lock, of each limit, up to so many runs, in their order: key and run."""
 
-    async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]: ...
+    async def take_limited(
+        self, request: LimitedRequest, run_ids: Sequence[str], changes: Sequence[LimitChange] = ()
+    ) -> list[Claim]:
+        """Lease runs that are locked, enter their gates, and change limits."""
+
+    async def take(self, request: RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
+        """Lease runs that are locked."""
+
+    async def open_limits(self, places: Sequence[Row]) -> Sequence[Row]:
+        """Open limits, which are locked; return of each whether it blocks others, and queues that wait under it."""
 
     async def needed(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         """Runs whose needs the worker meets, locked; replicas that are its own among them."""
@@ -139,14 +179,22 @@ class Session(Protocol):
 class Database(Protocol):
     dialect: Dialect
     clock: Clock
+    standing: Standing
     polls: bool
     """Hints of other processes do not get here: what they leave is found by looking."""
 
-    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+    @property
+    def hears(self) -> bool:
+        """Return whether hints of other processes arrive now, as far as is known."""
+
+    async def transact(
+        self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None, acts: bool = False
+    ) -> T:
         """Run `work` in a transaction; again, from the start, when the database asks for it. Tell whom it woke.
 
         Unless told that it is not `repeatable`, also when the connection broke and nobody knows whether it committed.
-        `deadline` replaces that of every call, for what may take longer.
+        `deadline` replaces that of every call, for what may take longer. What rota does by itself (plan, claim, reap,
+        send) `acts`: it raises `DatabaseCopied` in a copy that nobody has accepted.
         """
 
     async def alone(self, work: Work[T]) -> T:
@@ -157,6 +205,9 @@ class Database(Protocol):
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a snapshot, without blocking writers."""
+
+    async def heed(self, work: Work[T]) -> T:
+        """Run `work` as `read` does, where hints come from: an answer proves that they arrive."""
 
     async def foresee(self, work: Work[Any]) -> None:
         """Read what will soon be written to, where whoever writes it then has it at hand; elsewhere, nothing is done.

@@ -6,6 +6,7 @@ import re
 import sqlite3
 from typing import Any
 
+from rota.core.limits.lines import in_line
 from rota.core.runs.run import NewRun
 from rota.errors import Invalid, Unavailable
 from rota.store.databases.statements import POSTGRES, SQLITE, Dialect, blocks, translate
@@ -16,50 +17,43 @@ _SAFE_SQLITE = (3, 51, 3)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _NOW = re.compile(r"(?<![:\w]):now\b")
 
+_TELL = "select pg_notify('rota', cast(:queue as text))"
+
+_KINDS = {
+    **dict.fromkeys(("asyncpg", "psycopg", "psycopg2", "postgresql"), POSTGRES),
+    **dict.fromkeys(("apsw", "sqlite3", "aiosqlite", "sqlite"), SQLITE),
+}
+_NAMES = {POSTGRES: "PostgreSQL", SQLITE: "SQLite"}
+
 Values = tuple[object, ...]
 
 
 def statements(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any]]:
     """(sql, values) to execute in order; `style` is `numeric` ($1), `format` (%s), `qmark` (?) or `named` (:name)."""
-    if run.holds:
-        raise Invalid(
-            "a run with a unique or idempotency key cannot be enqueued inside another transaction",
-            hint="whether the key is free is decided under a lock of rota's own: enqueue it after your commit",
-        )
-    if run.after:
-        raise Invalid(
-            "a run that follows others cannot be enqueued inside another transaction",
-            hint="the runs that it follows are held until it is there: enqueue it after your commit",
-        )
-    if any(gate.decides for gate in run.gates):
-        raise Invalid(
-            "a run whose limit decides at its enqueue cannot be enqueued inside another transaction",
-            hint="whether there is room is decided under a lock of rota's own: enqueue it after your commit",
-        )
-    if run.eligibility:
-        raise Invalid(
-            "a run for some workers only, or for several, cannot be enqueued inside another transaction",
-            hint="what they need is written where others would wait for you: enqueue it after your commit",
-        )
-    if run.pipeline:
-        raise Invalid(
-            "a pipeline cannot be enqueued inside another transaction",
-            hint="where its first part is done, the database says: enqueue it after your commit",
-        )
     inserts = [_postgres(run, style)] if dialect is POSTGRES else _sqlite(run)
-    return [*inserts, *_under_limits(run, dialect, style)] if run.gates else inserts
+    limited = _under_limits(run, dialect, style) if run.gates else []
+    return [*inserts, *limited, *([_hint(run, style)] if dialect is POSTGRES else [])]
+
+
+def _hint(run: NewRun, style: str) -> tuple[str, Any]:
+    """Tell those who rest, as soon as the owner commits. A limited run is for the promoter first: all are told."""
+    return _bound(_TELL, {"queue": "" if run.gates else run.queue}, style)
 
 
 def _postgres(run: NewRun, style: str) -> tuple[str, Any]:
     text = _NOW.sub(POSTGRES.now or "", _block(POSTGRES, "enqueue_one"))
-    return _bound(text, {name: getattr(run, name) for name in _PARAMETER.findall(text)}, style)
+    return _bound(
+        text,
+        {"asked": True} | {name: getattr(run, name) for name in _PARAMETER.findall(text) if name != "asked"},
+        style,
+    )
 
 
 def _under_limits(run: NewRun, dialect: Dialect, style: str) -> list[tuple[str, Any]]:
     gate, back = _block(dialect, "insert_gate"), _block(dialect, "hold_back")
     values = [
         {"run_id": run.id, "key": gate.key, "place": place, "max": gate.max, "period": gate.period}
-        for place, gate in enumerate(run.gates)
+        for place, gate in enumerate(in_line(run.gates))
     ]
     return [*(_bound(gate, row, style) for row in values), _bound(back, {"run_id": run.id}, style)]
 
@@ -89,6 +83,25 @@ def _sqlite(run: NewRun) -> list[tuple[str, Any]]:
     row += (run.payload, run.tags, run.metadata, run.overrides, run.max_attempts, run.on_lost)
     row += (run.retry_of, run.origin_id, now, due)
     return [(insert, row), (blocks("sqlite")["insert_ready"].strip().rstrip(";"), ready_row(run, due, now))]
+
+
+def needs_locks(run: NewRun) -> bool:
+    """Return whether rota's own enqueue must decide about a run, under its locks."""
+    return bool(run.holds or run.after or run.eligibility or run.pipeline or any(gate.decides for gate in run.gates))
+
+
+def require_same_kind(connection: Any, dialect: Dialect) -> None:
+    """Refuse a connection to PostgreSQL where rota is on SQLite, and the other way round."""
+    name = type(connection).__module__.partition(".")[0]
+    if name == "sqlalchemy":
+        bind = connection.get_bind() if hasattr(connection, "get_bind") else connection
+        name = bind.dialect.name
+    kind = _KINDS.get(name)
+    if kind is not None and kind is not dialect:
+        raise Invalid(
+            f"the connection is to {_NAMES[kind]}, and rota's database is {_NAMES[dialect]}",
+            hint="the run and your rows must be in one database; tests choose theirs with `pytest --rota-database URL`",
+        )
 
 
 def execute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:

@@ -18,7 +18,7 @@ from rota.core.progress.control_flow import step_timed_out
 from rota.core.progress.steps import StepDefinition, StepState
 from rota.core.runs.claim import Claim
 from rota.core.runs.error_fingerprint import stored_error
-from rota.core.runs.outcome import AT_MOST_ONCE, Lease, Report
+from rota.core.runs.outcome import Lease, Report
 from rota.core.runs.run import Overrides, RunError
 from rota.core.states import Outcome
 from rota.errors import Conflict
@@ -138,8 +138,7 @@ async def overdue_report(tx: Tx, lease: Lease) -> Report | None:
         Outcome.TIMED_OUT,
         held.busy,
         error=stored_error(error),
-        # Nobody can stop an external worker: what must not be repeated might run twice, as after a loss.
-        retry_in=None if lease.on_lost in AT_MOST_ONCE else held.rest_before_retry(),
+        retry_in=held.rest_after_deadline(),
         adapts=held.retry_policy.has_default_backoff,
         part=held.part,
     )

@@ -115,7 +115,9 @@ class ExternalStore:
                 break
             else:
                 note = ProgressNote(run_id, fence, done, summary)
-            await notes.write(tx, Notes(progress=(note,)))
+            # Refused under the fence that was current a statement ago: the run ended in between.
+            if await notes.write(tx, Notes(progress=(note,))):
+                raise await _stale(tx, run_id, fence)
             return answer
 
         return await self._database.transact(body)
@@ -290,7 +292,7 @@ async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, R
         await handover.lease_again(tx, held)
     error = await _stored(tx, lease.run_id, ending.error)
     report = Report(lease.run_id, lease.fence, ending.outcome, held.busy, ending.result, error, limited=True)
-    report = msgspec.structs.replace(report, part=held.part)
+    report = msgspec.structs.replace(report, part=held.part, job=lease.job, queue=lease.queue)
     if ending.outcome is Outcome.FAILED and ending.retry:
         adapts = ending.after is None and held.retry_policy.has_default_backoff
         report = msgspec.structs.replace(report, retry_in=held.rest_before_retry(ending.after), adapts=adapts)
@@ -303,9 +305,9 @@ async def _end(tx: Tx, held: HeldRun, ending: ExternalReport) -> tuple[Report, R
 
 
 def _state_after(report: Report, reported: Reported) -> RunState:
-    for _, final in reported.settled:
-        if final is not None:
-            return final
+    for attempt in reported.settled:
+        if attempt.state is not None:
+            return attempt.state
         return RunState.SCHEDULED if report.retry_in else RunState.QUEUED
     return RunState.SUCCEEDED
 

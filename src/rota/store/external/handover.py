@@ -12,7 +12,7 @@ from rota.core.jobs.retry import RetryPolicy, jitter_of, rest_before_retry
 from rota.core.ledger.audit import HANDED_OVER
 from rota.core.progress.steps import StepState
 from rota.core.runs.error_fingerprint import stored_error
-from rota.core.runs.outcome import Lease, Report, Wait
+from rota.core.runs.outcome import AT_MOST_ONCE, Lease, Report, Wait
 from rota.core.runs.run import Overrides, RunError
 from rota.core.states import Outcome, RunState
 from rota.store.databases.database import Row, Tx
@@ -46,6 +46,13 @@ class HeldRun(msgspec.Struct, frozen=True):
         jitter = jitter_of(lease.run_id, lease.fence)
         rest = rest_before_retry(self.retry_policy, lease.max_attempts, lease.attempt, jitter, after)
         return None if rest is None else in_micros(rest)
+
+    def rest_after_deadline(self) -> int | None:
+        """Like `rest_before_retry`, for a run whose time outside is over.
+
+        Nobody can stop those outside: what must not be repeated might be done twice, as after a loss.
+        """
+        return None if self.lease.on_lost in AT_MOST_ONCE else self.rest_before_retry()
 
 
 async def unless_done(tx: Tx, report: Report) -> Report:
@@ -136,7 +143,7 @@ def _overdue(held: HeldRun, limit: timedelta, *, stopped: bool) -> Report:
         Outcome.TIMED_OUT,
         held.busy,
         error=_error("TimedOut", words, "timed_out"),
-        retry_in=held.rest_before_retry(),
+        retry_in=held.rest_after_deadline(),
         adapts=held.retry_policy.has_default_backoff,
     )
 
@@ -150,7 +157,9 @@ def _error(kind: str, message: str, code: str) -> str:
 
 
 def _held(row: Row, *, waits: bool) -> HeldRun:
-    run_id, *facts, job, overrides, definition, busy, step, part = row
+    run_id, *facts, overrides, definition, busy, step, part = row
     lease = Lease(str(run_id), *facts)
-    job_definition = msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=job)
-    return HeldRun(lease, job, overrides, job_definition, max(0, int(busy)), step, waits, part)
+    job_definition = (
+        msgspec.json.decode(definition, type=JobDefinition) if definition else JobDefinition(name=lease.job)
+    )
+    return HeldRun(lease, lease.job, overrides, job_definition, max(0, int(busy)), step, waits, part)

@@ -104,11 +104,22 @@ async def cancel_left(
         await database.transact(partial(_cancel_all, rows=[(run_id,)], order=order))
 
 
-async def left_of(tx: Tx, job: str) -> list[str]:
-    """Return the ids of the job's live runs that nobody has asked to stop."""
-    ((last,),) = await tx.fetch("last_waiting") or [(NIL_ID,)]
-    waiting = await tx.fetch("waiting_of", job=job, after=NIL_ID, last=str(last), limit=_ALL)
-    return [str(id) for (id,) in (*await tx.fetch("running_of", job=job), *waiting)]
+async def end_left(
+    tx: Tx, job: str, users: Sequence[tuple[str, bool]], reason: str | None, actor: str | None, new_id: NewId
+) -> list[str]:
+    """Cancel what is left of a job that this transaction drops: its live runs that nobody has asked to stop, and
+    `users`, runs of pipelines that need it, each with whether somebody holds it.
+
+    Return the ids of those that the caller has to cancel: claimed ones, because a completion locks many leases at once,
+    in its own order, and all beyond a batch. Runs that wait end here, so that none is left if the caller dies: nobody
+    might ever claim them.
+    """
+    live = [*((str(id), bool(is_held)) for id, is_held in await tx.fetch("live_of", job=job, limit=_ALL)), *users]
+    held = {id for id, is_held in live if is_held}
+    waiting = sorted({id for id, _ in live} - held)
+    order = _Order(job, reason, actor, new_id())
+    await _cancel_all(tx, [(id,) for id in waiting[:_BITE]], order)
+    return sorted(held) + waiting[_BITE:]
 
 
 class _Order(msgspec.Struct, frozen=True):

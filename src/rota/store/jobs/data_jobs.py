@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from datetime import timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from rota.core.jobs.job import JobDefinition, JobKind, require_flat
+from rota.core.jobs.secrets import masked
 from rota.core.jobs.status import JobFacts
 from rota.core.runs.run import Enqueued, NewRun, Run
-from rota.core.schedules.schedule import NewSchedule, Schedule
+from rota.core.schedules.revisions import Change
+from rota.core.schedules.schedule import NewSchedule, OwnSchedule, Schedule, ScheduleMoved, own_owner
 from rota.errors import Conflict, DuplicateSchedule, JobInUse, UnknownJob
 from rota.store.alerts import expectations
 from rota.store.alerts.expectations import Subject
 from rota.store.databases.database import Database, Tx
-from rota.store.jobs import cancel_job, jobs
+from rota.store.databases.statements import POSTGRES
+from rota.store.jobs import cancel_job, jobs, pipeline_stages
 from rota.store.ledger import audit
-from rota.store.limits import admit
+from rota.store.limits import admit, live
 from rota.store.planning.plan import NewId
 from rota.store.runs import enqueue, read
 from rota.store.schedules import change, schedules_of_job
@@ -30,6 +33,7 @@ from rota.values.durations import in_micros
 CODE = "code"
 _LIST = "list the jobs: `rota job list`"
 _REMEMBERED = in_micros(timedelta(days=7))
+_PIPELINES = 7_307_683  # any number of our own, as in schema/migrate: one definition of a pipeline at a time
 
 
 Seen = tuple[int, int, int]
@@ -168,46 +172,75 @@ class DataJobStore:
         """Return the newest definition, with its secrets."""
 
         async def body(tx: Tx) -> JobDefinition:
-            newest, *_ = await _own(tx, name)
+            newest, *_ = await _require_own(tx, name, await _versions(tx, name))
             return newest.definition
 
         return await self._database.read(body)
 
-    async def write(self, name: str, make: Make, owner: str, actor: str | None, *, create: bool = True) -> MadeJob:
-        """Store what `make` returns as the next version, under the job's lock, so that no change is lost.
+    async def write(
+        self,
+        name: str,
+        make: Make,
+        owner: str,
+        actor: str | None,
+        *,
+        create: bool = True,
+        schedule: OwnSchedule | None = None,
+    ) -> MadeJob:
+        """Store what `make` returns as the next version, under the job's lock, so that no change is lost; in the same
+        transaction, change or create the job's own schedule.
 
-        Unless `create`, the job must exist.
+        Unless `create`, the job must exist. Raise `ScheduleMoved` if its schedule is another than expected.
         """
+        schedule_id = self._new_id()
 
         async def body(tx: Tx) -> _Made:
             if not create:
-                await tx.fetch("lock_job", job=name)  # before the look: a concurrent drop may be about to commit
-                await _own(tx, name)
+                await _require_own(tx, name, await _locked_versions(tx, name))
             job, event = await _written(tx, name, make, owner)
+            if schedule is not None:  # its cursor before the limits and runs that a new version touches
+                await self._reschedule(tx, schedule_id, schedule, actor)
+                tx.wake(PLANNER)
             if event is not None:
                 await _declare(tx, job, actor, event)
-            return partial(MadeJob, job, event == "added")
+            shown = None if schedule is None else await _schedule(tx, schedule.name)
+            return partial(MadeJob, job, event == "added", schedule=shown)
 
         return await self._with_facts(name, await self._database.transact(body))
 
+    async def _reschedule(self, tx: Tx, id: str, own: OwnSchedule, actor: str | None) -> None:
+        row = await change.find(tx, own.name)
+        theirs = row is not None and row.owner != own_owner(own.definition.job)
+        if own.expected is None and (row is None or theirs):
+            await _scheduled(tx, id, NewSchedule(own.name, own.definition), actor)  # which refuses a name that is taken
+        elif row is None or theirs or row.definition not in (own.expected, own.definition):
+            raise ScheduleMoved(own.name)
+        else:
+            await change.update(tx, row, own.definition, Change(note="edited", actor=actor), self._new_id)
+
     async def delete(
-        self, name: str, actor: str | None, *, force: bool, check: Callable[[JobDefinition], None] | None = None
+        self,
+        name: str,
+        actor: str | None,
+        *,
+        force: bool,
+        reason: str | None = None,
+        check: Callable[[JobDefinition], None] | None = None,
     ) -> list[str]:
         """Drop a job together with its own schedule. Idempotent.
 
-        With `force`, its other schedules are disabled, and the answer are its live runs, which the caller has to
-        cancel. `check` raises to refuse it.
+        With `force`, its other schedules are disabled, and what waits to run, of it or of a pipeline that needs it, is
+        cancelled for `reason`; the answer are runs that the caller has to cancel. `check` raises to refuse it.
         """
 
         async def body(tx: Tx) -> list[str]:
-            # Twice: the first may have waited for a change that inserted a version, which its snapshot does not have.
-            # An enqueue that holds only that version would not wait, and its run be left without a job.
-            await tx.fetch("lock_job_to_drop", job=name)
-            await tx.fetch("lock_job_to_drop", job=name)
-            versions = await _versions(tx, name)
+            versions = await _locked_versions(tx, name, "lock_job_to_drop")
             if versions and all(version.dropped_at is not None for version in versions):
-                return await cancel_job.left_of(tx, name) if force else []
-            newest, *_ = await _own(tx, name)
+                if not force:
+                    return []
+                _, users = await pipeline_stages.users_of(tx, name)
+                return await cancel_job.end_left(tx, name, users, reason, actor, self._new_id)
+            newest, *_ = await _require_own(tx, name, versions)
             if check is not None:
                 check(newest.definition)
             await schedules_of_job.drop_schedules_of(tx, name, actor, self._new_id, disable=force)
@@ -215,24 +248,74 @@ class DataJobStore:
             ((schedules, runs),) = await tx.fetch("job_uses", job=name)
             if newest.definition.pipeline:
                 ((runs,),) = await tx.fetch("pipeline_uses", job=name)
-            if (schedules or runs) and not force:
-                raise JobInUse(name, schedules, runs)
+            pipelines, users = await pipeline_stages.users_of(tx, name)
+            if (schedules or runs or users or pipelines) and not force:
+                raise JobInUse(name, schedules, max(runs, len(users)), pipelines)
             await tx.fetch("drop_data_job", job=name)
             await tx.fetch("resume_job", job=name)  # or the next one of this name would be born paused
+            await live.drop_of_job(tx, name, actor)
             await expectations.delete(tx, Subject("job", name, name), actor=actor)
-            await audit.note(tx, "job", name, "dropped", actor, {})
-            return await cancel_job.left_of(tx, name) if runs else []
+            await audit.note(tx, "job", name, "dropped", actor, {"definition": _shown(newest.definition)})
+            if not runs and not users:
+                return []
+            return await cancel_job.end_left(tx, name, users, reason, actor, self._new_id)
 
         return await self._database.transact(body)
+
+    async def restore(self, name: str, actor: str | None, check: Callable[[JobDefinition], None]) -> MadeJob:
+        """Store the newest version of a dropped job as its next one. `check` raises to refuse it."""
+        tried: list[int] = []
+
+        async def body(tx: Tx) -> _Made:
+            versions = await _locked_versions(tx, name)
+            if not versions:
+                names = [job for (job,) in await tx.fetch("dropped_jobs")]
+                raise UnknownJob(name, names, otherwise="only a deleted data job can be restored")
+            newest, *_ = versions
+            if newest.dropped_at is None:
+                if newest.no in tried:  # by an earlier try, whose answer got lost
+                    return partial(MadeJob, newest.definition, True)
+                raise Conflict(
+                    f"there is a job {name!r} already",
+                    hint=f"update it with the deleted one, as `rota audit --subject {name}` shows it",
+                )
+            check(newest.definition)
+            job = await _insert(tx, newest.definition, versions, newest.owner)
+            if job is None:  # race: another process has restored it, or created another
+                raise Conflict(f"there is a job {name!r} already", hint="look at it: `rota job get`")
+            tried.append(job.version)
+            await _declare(tx, job, actor, "restored")
+            return partial(MadeJob, job, True)
+
+        return await self._with_facts(name, await self._database.transact(body))
+
+
+def _shown(definition: JobDefinition) -> dict[str, Any]:
+    """Return a job's definition for the audit log, without secrets and defaults."""
+    defaults = msgspec.to_builtins(JobDefinition(name=""))
+    facts = msgspec.to_builtins(masked(definition))
+    return {name: value for name, value in facts.items() if value != defaults[name]}
 
 
 async def _versions(tx: Tx, name: str) -> list[_Version]:
     return [_Version(*row) for row in await tx.fetch("job_versions", job=name)]
 
 
-async def _own(tx: Tx, name: str) -> list[_Version]:
-    """Return the versions of a data job, newest first. Raise if it is unknown, dropped or declared in code."""
-    versions = await _versions(tx, name)
+async def _locked_versions(tx: Tx, name: str, lock: str = "lock_job") -> list[_Version]:
+    """Lock all versions of a job and return them, newest first.
+
+    Race: the lock may have waited for a change that inserted a version, or found no row yet of a job that was created
+    just then. What is read and not locked could be dropped, or used, by others meanwhile: so it is locked, too.
+    """
+    while True:
+        locked = {version for (version,) in await tx.fetch(lock, job=name)}
+        versions = await _versions(tx, name)
+        if locked.issuperset(version.no for version in versions):
+            return versions
+
+
+async def _require_own(tx: Tx, name: str, versions: list[_Version]) -> list[_Version]:
+    """Return the versions of a data job. Raise if it is unknown, dropped or declared in code."""
     live = [version for version in versions if version.dropped_at is None]
     if not live:
         raise UnknownJob(name, [job for (job,) in await tx.fetch("job_names")], otherwise=_LIST)
@@ -249,8 +332,7 @@ async def _schedule(tx: Tx, name: str) -> Schedule:
 async def _written(tx: Tx, name: str, make: Make, owner: str) -> tuple[JobDefinition, str | None]:
     """Insert what `make` returns, unless it is stored already. Return it, and what happened: None for nothing."""
     for _ in range(2):  # as in `_added`
-        await tx.fetch("lock_job", job=name)
-        versions = await _versions(tx, name)
+        versions = await _locked_versions(tx, name)
         newest = next((version for version in versions if version.dropped_at is None), None)
         if newest is not None and newest.owner == CODE:
             raise Conflict(f"job {name!r} is declared in code", hint="change it there")
@@ -267,8 +349,7 @@ async def _added(tx: Tx, definition: JobDefinition, owner: str) -> tuple[JobDefi
     """Insert the job's row, or return the equal one that exists, and whether it is new. The caller declares what
     follows from a new one."""
     for _ in range(2):  # a first version has no row to lock: the loser of a race finds the winner's the second time
-        await tx.fetch("lock_job", job=definition.name)
-        versions = await _versions(tx, definition.name)
+        versions = await _locked_versions(tx, definition.name)
         live = [version for version in versions if version.dropped_at is None]
         if live and live[0].owner != CODE:
             newest = live[0].definition
@@ -286,7 +367,7 @@ async def _added(tx: Tx, definition: JobDefinition, owner: str) -> tuple[JobDefi
 async def _scheduled(tx: Tx, id: str, schedule: NewSchedule, actor: str | None) -> None:
     """Create the job's own schedule, or keep the equal one that exists."""
     name, definition = schedule.name, schedule.definition
-    owner = schedules_of_job.own_owner(definition.job)
+    owner = own_owner(definition.job)
     try:
         await change.create(tx, id, name, definition, owner, declared=None, actor=actor)
     except DuplicateSchedule:
@@ -296,9 +377,12 @@ async def _scheduled(tx: Tx, id: str, schedule: NewSchedule, actor: str | None) 
 
 
 async def _require_flat(tx: Tx, definition: JobDefinition) -> None:
-    """Raise `Invalid` if a pipeline would have another as a part, or be one. The caller has the lock of its job."""
+    """Raise `Invalid` if a pipeline would have another as a part, or be one. The caller has the lock of its job, which
+    comes before that of all pipelines."""
     if not definition.pipeline:
         return
+    if tx.dialect is POSTGRES:  # race: of two that name each other neither would see the other; on SQLite one writes
+        await tx.script(f"select pg_advisory_xact_lock({_PIPELINES})")
     names = [(name,) for name in sorted({part.job for part in definition.pipeline})]
     texts = [text for _, text in await tx.fetch("job_definitions", names)]
     texts += [text for (text,) in await tx.fetch("newest_of_kind", kind=JobKind.PIPELINE.value)]
@@ -324,3 +408,4 @@ async def _declare(tx: Tx, made: JobDefinition, actor: str | None, event: str) -
     await restrict.declare(tx, made)
     await expectations.declare_job(tx, made)
     await audit.note(tx, "job", made.name, event, actor, {"kind": made.kind, "version": made.version})
+    tx.wake(None)  # idle workers learn of it: they no longer look by themselves

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
 
 from rota.core.jobs.status import job_state
-from rota.core.monitoring.executions import Execution, Executions, SchedulerFacts, execution_of
-from rota.errors import NotFound
+from rota.core.monitoring.executions import (
+    CountedJobs,
+    Execution,
+    Executions,
+    SchedulerFacts,
+    counted_jobs,
+    execution_of,
+)
+from rota.errors import NotFound, Unavailable
 from rota.store.databases.database import Database, Tx
 from rota.store.jobs import jobs
 from rota.store.ledger.occurrences import snapshot
 from rota.store.monitoring import statistics
 from rota.store.runs import read
-from rota.values.instants import instant, maybe_instant
 from rota.values.scope import Scope
+
+_COUNTED = "counted_jobs"
 
 
 class ExecutionStore:
@@ -57,21 +67,44 @@ class ExecutionStore:
 
         return await self._database.read(body)
 
-    async def scheduler(self, declared: Sequence[str]) -> SchedulerFacts:
-        """Return facts about all jobs; those that are `declared` in code may not be stored.
+    async def scheduler(self) -> SchedulerFacts:
+        """Return facts about all jobs, from what was counted last, by any server, unless that is too old.
 
-        As many statements for many jobs as for one.
+        To count reads every job; what it found is kept, so that those who ask again and again read a few rows.
         """
+        facts, is_new = await self._database.read(_scheduler_facts)
+        if is_new:
+            text = msgspec.json.encode(facts.counted).decode()
+            with suppress(Unavailable):  # whoever only asks is answered, also while nothing can be written
+                await self._database.transact(lambda tx: tx.fetch("save_setting", name=_COUNTED, value=text))
+        return facts
 
-        async def body(tx: Tx) -> SchedulerFacts:
-            await snapshot(tx)
-            names = sorted({*declared, *(name for (name,) in await tx.fetch("job_names"))})
-            states = [job_state(facts) for facts in await jobs.facts(tx, names)]
-            tally = await statistics.tally_of_all(tx)
-            ((now, heartbeat, taken_away),) = await tx.fetch("newest_heartbeat")
-            return SchedulerFacts(states, tally, maybe_instant(heartbeat), instant(now), int(taken_away or 0))
 
-        return await self._database.read(body)
+async def _scheduler_facts(tx: Tx) -> tuple[SchedulerFacts, bool]:
+    """Return the facts, and whether the jobs were counted for them: what is kept is too old, or another version of rota
+    wrote it."""
+    # One snapshot: a job that is deleted meanwhile is counted or not, and never missing in between.
+    await snapshot(tx)
+    ((now, taken_away),) = await tx.fetch("taken_away")
+    kept = await _kept(tx, int(now))
+    counted = await _count(tx) if kept is None else kept
+    return SchedulerFacts(counted, int(taken_away or 0)), kept is None
+
+
+async def _kept(tx: Tx, now: int) -> CountedJobs | None:
+    for (text,) in await tx.fetch("get_setting", name=_COUNTED):
+        with suppress(msgspec.MsgspecError):
+            counted = msgspec.json.decode(text, type=CountedJobs)
+            if counted.is_fresh(now):
+                return counted
+    return None
+
+
+async def _count(tx: Tx) -> CountedJobs:
+    names = [name for (name,) in await tx.fetch("job_names")]
+    states = [job_state(facts) for facts in await jobs.facts(tx, names)]
+    ((now, heartbeat),) = await tx.fetch("newest_heartbeat")
+    return counted_jobs(states, await statistics.tally_of_all(tx), int(now), heartbeat)
 
 
 async def _numbers(tx: Tx, job: str, first: str, last: str) -> dict[str, int]:

@@ -7,8 +7,12 @@ from collections.abc import Mapping, Sequence
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Queue
 from rota.core.jobs.status import JobFilter, JobStatus, JobView, job_state, job_view, status_of
-from rota.store.databases.database import Database, Tx
+from rota.core.limits.live import LimitedThing
+from rota.core.limits.quotas import Quota
+from rota.errors import UnknownQueue
+from rota.store.databases.database import Database, Tx, Work
 from rota.store.jobs import jobs
+from rota.store.limits.live import LiveLimitStore, live_limits
 from rota.store.runs import read
 from rota.values.instants import instant
 
@@ -36,6 +40,46 @@ class JobViewStore:
 
         return await self._database.read(body)
 
+    async def limit_job(
+        self, limits: LiveLimitStore, name: str, limit: Quota, lasts: int | None, *, declared: jobs.Declared
+    ) -> JobStatus:
+        """Set the live limit of a job, and return its status, in one transaction."""
+
+        async def read_status(tx: Tx) -> JobStatus:
+            (facts,) = await jobs.facts(tx, [name])
+            return status_of(facts)
+
+        async def check(tx: Tx) -> None:
+            # Under the job's lock: the limit of a job that is dropped meanwhile would outlive it and bind the next one.
+            await jobs.require(tx, name, declared=declared)
+
+        _, status = await limits.update(LimitedThing.JOB, name, limit, lasts, check, read_status)
+        assert status is not None
+        return status
+
+    async def limit_queue(
+        self, limits: LiveLimitStore, name: str, limit: Quota, lasts: int | None, declared: Declared | None
+    ) -> Queue:
+        """Set the live limit of a queue, and return it, in one transaction. Without `declared`, any name will do."""
+
+        async def check(tx: Tx) -> None:
+            if declared is not None:
+                names = {definition.queue for definition in declared.values()}
+                known = [queue.queue for queue in await _queues(tx, names | await self._named(tx))]
+                if name not in known:
+                    raise UnknownQueue(name, known)
+
+        async def read_queue(tx: Tx) -> Queue:
+            return await queue_view(tx, name)
+
+        _, queue = await limits.update(LimitedThing.QUEUE, name, limit, lasts, check, read_queue)
+        assert queue is not None
+        return queue
+
+    def known(self, name: str, declared: jobs.Declared) -> Work[None]:
+        """Return a check that raises `UnknownJob` unless the job is declared in code or stored."""
+        return lambda tx: jobs.require_known(tx, name, declared)
+
     async def status(self, name: str, *, declared: jobs.Declared) -> JobStatus:
         async def body(tx: Tx) -> JobStatus:
             await jobs.require_known(tx, name, declared)
@@ -49,8 +93,8 @@ class JobViewStore:
         return await self._database.read(lambda tx: _page(tx, job_filter, declared, limit, after or ""))
 
     async def queues(self, declared: Declared, limit: int, after: str | None) -> list[Queue]:
-        """Return the queues after a name, by name, at most `limit`: all that have runs, are paused, or that jobs
-        name."""
+        """Return the queues after a name, by name, at most `limit`: all that have runs, are paused or limited, or that
+        jobs name."""
         names = {definition.queue for definition in declared.values()}
 
         async def body(tx: Tx) -> list[Queue]:
@@ -113,7 +157,8 @@ async def _queues(tx: Tx, names: set[str]) -> Sequence[Queue]:
     counts = {name: (running, queued, scheduled) for name, running, queued, scheduled in await read.queue_counts(tx)}
     paused = {pause.name: pause for pause in await read.paused_queues(tx)}
     oldest = {queue: instant(at) for queue, at in await tx.fetch("oldest_queued")}
+    limits = {name: limit for (thing, name), limit in (await live_limits(tx)).items() if thing is LimitedThing.QUEUE}
     return [
-        Queue(name, *counts.get(name, (0, 0, 0)), paused.get(name), oldest.get(name))
-        for name in sorted({"default", *names, *counts, *paused})
+        Queue(name, *counts.get(name, (0, 0, 0)), paused.get(name), oldest.get(name), limits.get(name))
+        for name in sorted({"default", *names, *counts, *paused, *limits})
     ]

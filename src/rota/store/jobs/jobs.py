@@ -18,10 +18,11 @@ from rota.errors import NothingToRetry, UnknownJob
 from rota.store.alerts import expectations
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.ledger import audit
+from rota.store.limits import live as live_limits
 from rota.store.monitoring import statistics
 from rota.store.planning.plan import NewId
 from rota.store.runs import enqueue, idempotency, read
-from rota.store.runs.enqueue import RetryFacts
+from rota.store.runs.read import RetryFacts
 from rota.store.schedules import change, schedules_of_job
 from rota.values.scope import Scope
 
@@ -137,7 +138,7 @@ async def facts(tx: Tx, jobs: Sequence[str]) -> list[JobFacts]:
 
 def _facts(row: Row) -> JobFacts:
     job, paused_at, paused_by, reason, *cancel, running, running_since, waiting, due_at, planned_at = row
-    cancelled_at, cancelled_by, cancel_reason, created_at, updated_at = cancel
+    cancelled_at, cancelled_by, cancel_reason, created_at, updated_at, limit, now = cancel
     return JobFacts(
         job=job,
         paused_at=paused_at,
@@ -146,6 +147,7 @@ def _facts(row: Row) -> JobFacts:
         cancelled_at=cancelled_at,
         cancelled_by=cancelled_by,
         cancel_reason=cancel_reason,
+        live_limit=live_limits.limit_in(limit, now),
         created_at=created_at,
         updated_at=updated_at,
         running=int(running or 0),
@@ -202,10 +204,11 @@ async def facts_of_newest(
 
     `within`: the only scope whose runs the caller knows.
     """
+    newest, _ = await newest_run(tx, job, within) or (None, None)
+    # Race: the newest may be what this request has made just now, in another call. Asked afterwards, that is found.
     for made in () if request is None else await idempotency.asked_before(tx, request):
         return await read.run_within(tx, made, within)
-    newest, _ = await newest_run(tx, job, within) or (None, None)
-    return None if newest is None else await enqueue.retry_facts(tx, newest)
+    return None if newest is None else await read.retry_facts(tx, newest)
 
 
 async def newest_run(tx: Tx, job: str, within: Scope | None = None) -> tuple[str, RunState | None] | None:
@@ -213,7 +216,7 @@ async def newest_run(tx: Tx, job: str, within: Scope | None = None) -> tuple[str
     if within is None:
         rows = await tx.fetch("newest_run", job=job)
     else:
-        rows = await tx.fetch("newest_run_within", job=job, kind=within.kind, name=within.id, walk=_WALK)
+        rows = await tx.fetch("newest_run_within", [(job,)], kind=within.kind, name=within.id, walk=_WALK)
     for id, state in rows:
         return str(id), RunState(state) if state else None
     return None

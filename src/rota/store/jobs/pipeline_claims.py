@@ -105,7 +105,12 @@ def _part(claim: Claim, stage: _Stage, results: dict[str, str | None]) -> Claim:
     part = msgspec.json.decode(stage.plan, type=Pipeline).part(stage.step)
     payload = payload_of(part, claim.payload, results)
     return msgspec.structs.replace(
-        claim, job=stage.job, job_version=stage.job_version, payload=payload, part=stage.step
+        claim,
+        job=stage.job,
+        job_version=stage.job_version,
+        payload=payload,
+        part=stage.step,
+        pipeline=claim.job,
     )
 
 

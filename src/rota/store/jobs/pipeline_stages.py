@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -14,7 +13,7 @@ from rota.core.ledger.explain_run import PartFacts
 from rota.core.progress.notes import Notes, StepNote
 from rota.core.progress.steps import StepState, number_of
 from rota.core.runs.claim import Claim
-from rota.core.runs.outcome import Report
+from rota.core.runs.outcome import Lease, Report
 from rota.core.runs.run import NewRun
 from rota.core.states import Outcome
 from rota.errors import Conflict
@@ -24,15 +23,6 @@ from rota.store.progress import notes
 
 _decode = msgspec.json.Decoder(Pipeline).decode
 _job = msgspec.json.Decoder(JobDefinition).decode
-
-
-class _Lease(NamedTuple):
-    """The columns of `lock_leases` that matter for parts."""
-
-    fence: int
-    attempt: int
-    worker_id: str
-    cancel_at: int | None
 
 
 async def begin_like(tx: Tx, runs: Iterable[tuple[str, NewRun | None]]) -> None:
@@ -45,7 +35,7 @@ async def begin_like(tx: Tx, runs: Iterable[tuple[str, NewRun | None]]) -> None:
 async def begin(tx: Tx, runs: Iterable[NewRun]) -> None:
     """Let new runs of pipelines, whose rows exist, wait for their first part.
 
-    A retry uses the plan of the run that it repeats.
+    A retry uses the plan of the run that it repeats. One that was skipped has none: then its job's version does.
     """
     staged = {run.id: run for run in runs if is_pipeline(run.overrides)}
     if not staged:
@@ -53,6 +43,11 @@ async def begin(tx: Tx, runs: Iterable[NewRun]) -> None:
     repeated = [(run.retry_of,) for run in staged.values() if run.pipeline is None]
     old_plans = {str(id): _decode(plan) for id, plan in await tx.fetch("plans_of", repeated)} if repeated else {}
     plans = {id: run.pipeline or old_plans.get(str(run.retry_of)) for id, run in staged.items()}
+    unplanned = sorted({(run.job, run.job_version) for id, run in staged.items() if plans[id] is None})
+    if unplanned:
+        texts = [text for (text,) in await tx.fetch("data_job_definitions", unplanned)]
+        declared = {(job.name, job.version): Pipeline(job.pipeline) for job in map(_job, texts)}
+        plans = {id: plan or declared.get((staged[id].job, staged[id].job_version)) for id, plan in plans.items()}
     await place(tx, {id: (plan, plan.parts[0]) for id, plan in plans.items() if plan is not None})
 
 
@@ -77,6 +72,26 @@ async def part_now(tx: Tx, run_id: str) -> PartFacts | None:
     for step, job, queue, no, plan in await tx.fetch("stage_now", id=run_id):
         return PartFacts(step, job, queue, no, len(_decode(plan).parts))
     return None
+
+
+async def users_of(tx: Tx, job: str) -> tuple[list[str], list[tuple[str, bool]]]:
+    """Return the names of pipelines that have the job as a part, and their live runs that have it before them: the id
+    of each, and whether somebody holds it.
+
+    Runs are looked for only if some version of a pipeline had the job: this reads all runs of pipelines that are kept.
+    """
+    # Signs that mean something in a pattern match any character: the texts are read below.
+    pattern = "%" + msgspec.json.encode(job).decode().replace("\\", "_") + "%"
+    versions = await tx.fetch("pipelines_with", pattern=pattern)
+    newest = {name: text for name, dropped_at, text in versions if dropped_at is None}
+    pipelines = [name for name, text in newest.items() if job in {part.job for part in _job(text).pipeline}]
+    runs = await tx.fetch("live_stages_with", pattern=pattern) if versions else ()
+    users = [
+        (str(id), bool(is_held))
+        for id, plan, no, is_held in runs
+        if job in {part.job for part in _decode(plan).parts[no - 1 :]}
+    ]
+    return sorted(pipelines), users
 
 
 async def _put(tx: Tx, parts: dict[str, tuple[Pipeline, Part]]) -> None:
@@ -107,22 +122,18 @@ async def opened(tx: Tx, claims: Iterable[Claim]) -> None:
         await notes.write(tx, Notes(steps=tuple(begun)))
 
 
-async def advance(tx: Tx, reports: Sequence[Report]) -> Sequence[Report]:
+async def advance(tx: Tx, reports: Sequence[Report], locked: Mapping[tuple[str, int], Lease]) -> Sequence[Report]:
     """Apply successful parts: record each as a step, and snooze runs that have a next part.
 
-    Returns the reports to apply instead. A report whose lease is gone is returned as it is, and nothing is written for
-    it.
+    Returns the reports to apply instead. A report whose lease is not among those that are `locked` is returned as it
+    is, and nothing is written for it.
     """
     ends = {report.run_id: report for report in reports if report.part and report.outcome is Outcome.SUCCEEDED}
     if not ends:
         return reports
-    # Fenced: a report of a lease that is gone finds no row. The lease comes first in the order of locks, as for any
-    # other end of a run.
-    rows = await tx.fetch("lock_leases", [(end.run_id, end.fence) for end in ends.values()])
-    leases = {
-        str(id): _Lease(fence, attempt, worker_id, cancel_at)
-        for id, fence, attempt, worker_id, _, cancel_at, *_ in rows
-    }
+    # Fenced: a lease that is gone, or another's by now, is not among them.
+    keys = [(end.run_id, end.fence) for end in ends.values()]
+    leases = {key[0]: locked[key] for key in keys if key in locked}
     plans = {str(id): _decode(plan) for id, plan in await tx.fetch("plans_of", [(id,) for id in leases])}
     await notes.write(tx, Notes(steps=tuple(_done(ends[id], lease) for id, lease in leases.items())))
     following = {id: (plan, part) for id, plan in plans.items() if (part := plan.next(str(ends[id].part)))}
@@ -134,12 +145,12 @@ async def advance(tx: Tx, reports: Sequence[Report]) -> Sequence[Report]:
     return [_put_off(report) if report.run_id in following else report for report in reports]
 
 
-def _event(lease: _Lease, report: Report, following: Part) -> tuple[str, str, int, audit.Details]:
+def _event(lease: Lease, report: Report, following: Part) -> tuple[str, str, int, audit.Details]:
     next_part = {"next": following.step, "job": following.job} if lease.cancel_at is None else {}
     return report.run_id, lease.worker_id, lease.fence, {"step": report.part, **next_part}
 
 
-def _done(report: Report, lease: _Lease) -> StepNote:
+def _done(report: Report, lease: Lease) -> StepNote:
     return StepNote(
         report.run_id,
         lease.fence,

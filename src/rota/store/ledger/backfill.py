@@ -22,6 +22,7 @@ from rota.core.ledger.backfill import (
 )
 from rota.core.ledger.verify import BACKFILL, History, Range
 from rota.core.limits.limits import Gate, LimitedRun
+from rota.core.limits.lines import line_key
 from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.options import gates_of, key_holds, with_limits_of_schedule
 from rota.core.runs.run import NewRun
@@ -59,13 +60,14 @@ async def backfill(tx: Tx, row: ScheduleRow, order: BackfillOrder, new_id: NewId
     choice = await _choice(tx, row, order, plan_times, scopes, ranges)
     if len(choice.missing) > MOST_RUNS:
         raise _too_many(len(choice.missing))
-    made = {} if order.dry_run else await _make(tx, row, pattern, order, choice.missing, new_id)
-    if made:
-        await _cut(tx, history, ranges, list(made.values()))
-    rested = row.revision if row.revision != before else None
-    if made or rested:
-        await _note(tx, row, order, len(made), rested)
-    chosen = choice.missing if order.dry_run else list(made.values())
+    made = await _make(tx, row, pattern, order, choice.missing, new_id)
+    chosen = list(made.values())
+    if not order.dry_run:
+        if made:
+            await _cut(tx, history, ranges, chosen)
+        rested = row.revision if row.revision != before else None
+        if made or rested:
+            await _note(tx, row, order, len(made), rested)
     return Backfill(
         schedule=row.name,
         count=len(chosen),
@@ -74,7 +76,7 @@ async def backfill(tx: Tx, row: ScheduleRow, order: BackfillOrder, new_id: NewId
         known=choice.known,
         pending=pending,
         held=len(choice.missing) - len(chosen),
-        runs=tuple(made),
+        runs=() if order.dry_run else tuple(made),
         plan_times=tuple(instant(at) for at in list(dict.fromkeys(missing.plan_time for missing in chosen))[:SAMPLE]),
         dry_run=order.dry_run,
     )
@@ -175,29 +177,39 @@ async def _make(
     missing: Sequence[MissingPlanTime],
     new_id: NewId,
 ) -> dict[str, MissingPlanTime]:
-    """Insert the runs. Return them by id, without those that a unique key of another run makes unnecessary."""
+    """Insert the runs, but for a dry run. Return them by id, without those that a unique key of another run makes
+    unnecessary.
+    """
     assert pattern.model is not None
     shape = _shape(pattern.model, order.actor)
     runs = {new_id(): (place, _payload(pattern, row.name, place)) for place in missing}
     conducts = shape.eligibility is not None and shape.eligibility.conducts
     own = () if conducts else (Gate(f"backfill:{row.id}", order.concurrency),)
-    under = await quotas.under(tx, {place.scope for place in missing})
+    under = await quotas.under(tx, {place.scope for place in missing}, [(shape.job, shape.queue)])
     gated = {
         id: LimitedRun(
-            id, shape.job, (*own, *_gates(row, pattern, place, text), *under.get(place.scope, ())), bool(shape.pipeline)
+            id,
+            shape.job,
+            (*own, *_gates(row, pattern, place, text), *under.gates(shape.job, shape.queue, place.scope)),
+            bool(shape.pipeline),
         )
         for id, (place, text) in runs.items()
     }
     if pattern.keyed and runs:
-        await admit.lock(tx, list(gated.values()))  # lock order: limits before keys
+        if not order.dry_run:
+            await admit.lock(tx, list(gated.values()))  # lock order: limits before keys
         keyed = [_keyed(shape, pattern, gated[id], place, text) for id, (place, text) in runs.items()]
-        unnecessary = await enqueue.take_keys(tx, keyed)
+        unnecessary = await enqueue.take_keys(tx, keyed, dry_run=order.dry_run)
         runs = {id: run for id, run in runs.items() if id not in unnecessary}
-    if runs:
+    if runs and not order.dry_run:
         await tx.fetch("insert_backfilled", [_run_row(shape, row.id, id, *run) for id, run in runs.items()])
         waiting = await waits.follow(tx, _turns(list(runs), order.concurrency)) if conducts else set()
         ready = [
-            (id, hold_of(Admission.BLOCKED if id in waiting else Admission.LIMITED, due=True), _limit_key(gated[id]))
+            (
+                id,
+                hold_of(Admission.BLOCKED if id in waiting else Admission.LIMITED, due=True),
+                line_key(gated[id].gates),
+            )
             for id in runs
         ]
         await tx.fetch("insert_backfilled_ready", ready)
@@ -212,10 +224,6 @@ def _turns(ids: Sequence[str], concurrency: int) -> Iterator[tuple[str, str]]:
     Runs with replicas cannot use a limit: no claim looks for them.
     """
     return zip(ids[concurrency:], ids, strict=False)
-
-
-def _limit_key(run: LimitedRun) -> str | None:
-    return run.gates[0].key if run.gates else None
 
 
 def _gates(row: ScheduleRow, pattern: RunTemplate, place: MissingPlanTime, payload: str) -> tuple[Gate, ...]:

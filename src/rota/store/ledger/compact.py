@@ -126,6 +126,7 @@ async def long_deleted(tx: Tx) -> Sequence[Row]:
 
 def drop_schedules(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
+        await _lock(tx, {str(id) for (id,) in rows})  # cursors first, as whoever restores one
         gone = await tx.fetch("drop_schedules", rows)
         ids = [(id,) for id, _ in gone]
         for table in _TABLES if gone else ():

@@ -6,7 +6,10 @@ import msgspec
 
 from rota.core.ledger.explain_plan_time import Explanation, PlanTimeFacts, PlanTimeRun, explain_plan_time, newest_plan
 from rota.core.ledger.explain_run import LimitFacts, LiveWorker, Paused, RunFacts, explain_run
+from rota.core.limits.live import NO_KIND, live_limit
 from rota.core.planning.overlap_and_failure import Lane
+from rota.core.runs.admission import Hold
+from rota.core.runs.payload import shown_places
 from rota.core.schedules.schedule import Schedule
 from rota.core.states import RunState
 from rota.core.workers.worker import WorkerState
@@ -14,6 +17,7 @@ from rota.errors import Invalid, UnknownSchedule
 from rota.store.databases.database import Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.ledger.occurrences import history_of, planned_run, range_of, row_of, snapshot, with_retries
+from rota.store.limits import quotas
 from rota.store.planning.lanes import read_lanes
 from rota.store.planning.make_runs import patterns_of
 from rota.store.planning.scope_spans import open_scopes
@@ -22,8 +26,8 @@ from rota.store.schedules.schedule_operations import schedule_of
 from rota.store.schedules.schedule_row import ScheduleRow
 from rota.store.workers import replicas
 from rota.store.workers.requirements import requirements_of_run
-from rota.values.instants import instant
-from rota.values.scope import Scope
+from rota.values.instants import instant, maybe_instant
+from rota.values.scope import Scope, scope_text
 
 _MOST = 1_000
 _MOST_SCOPES = 10_000
@@ -99,13 +103,14 @@ async def _seen_within(tx: Tx, facts: RunFacts, scope: Scope) -> RunFacts:
 
     A full limit is still shown, because it holds the run back, but not who fills it.
     """
-    mine = await read.of_scope(tx, [*(id for id, _, _ in facts.waits_for), *facts.awaited_by], scope)
+    mine = await read.of_scope(tx, [*(id for id, _, _ in facts.waits_for), *facts.inputs, *facts.awaited_by], scope)
     waits_for = [(id, state, kind) for id, state, kind in facts.waits_for if id in mine]
     full = [limit for limit in facts.limits if limit.held >= limit.max]
     ((before,),) = await tx.fetch("count_own_before", id=facts.run.id)
     return msgspec.structs.replace(
         facts,
         waits_for=waits_for,
+        inputs={id: places for id, places in facts.inputs.items() if id in mine},
         awaited_by=[id for id in facts.awaited_by if id in mine],
         limits=[msgspec.structs.replace(limit, held=limit.max) for limit in full],
         before=int(before),
@@ -123,19 +128,35 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
     own_replicas = await replicas.of_run(tx, run_id)
     # A run with replicas is under no limit itself. Its replicas are all under the same ones: any that waits will do.
     limited = next((it.run_id for it in own_replicas if it.counts and it.state is RunState.QUEUED), run_id)
+    wider = await quotas.in_force(tx, [run.scope], [(run.job, run.queue)])
+    set_by = {
+        gate.key: live_limit(quota)
+        for place, quota in wider.items()
+        if place.kind == NO_KIND
+        for gate in quota.gates(place)
+    }
     return RunFacts(
         run=run,
         now=instant(int(now)),
         hold=hold,
         waits_for=[(str(id), state, kind) for id, state, kind in await tx.fetch("awaited_runs", id=run_id)],
+        inputs={
+            str(id): shown_places(places)
+            for id, places in (await tx.fetch("inputs_of", id=run_id) if hold == Hold.BLOCKED else ())
+        },
         awaited_by=[str(id) for (id,) in await tx.fetch("runs_waiting_for", id=run_id, limit=_MOST)],
         limits=[
-            LimitFacts(key, most, int(held), period, None if opens_at is None else instant(opens_at))
+            LimitFacts(key, most, int(held), period, maybe_instant(opens_at), set_by.get(key))
             for key, most, held, period, opens_at in await tx.fetch("limits_of_run", id=limited)
         ],
         pauses=[
             Paused(kind, name, instant(at), by, reason, word)
             for kind, name, at, by, reason, word in await tx.fetch("pauses_of_run", id=run_id)
+        ]
+        + [
+            Paused("scope", scope_text(place), maybe_instant(quota.since), quota.by, quota.reason)
+            for place, quota in wider.items()
+            if quota.paused
         ],
         workers=workers,
         before=int(before),
@@ -147,6 +168,7 @@ async def _facts_of_run(tx: Tx, run_id: str, silence: int) -> RunFacts:
         step=step,
         requirements=await requirements_of_run(tx, run_id),
         replicas=own_replicas,
+        siblings=await replicas.of_run(tx, run.parent_id) if run.parent_id else (),
         for_worker=await replicas.worker_of(tx, run_id),
         part=await pipeline_stages.part_now(tx, run_id),
     )

@@ -25,6 +25,9 @@ class LedgerStore:
     async def occurrences(self, name: str, query: OccurrenceQuery) -> list[Occurrence]:
         return await self._database.read(lambda tx: occurrences.read_occurrences(tx, name, query))
 
+    async def occurrence_page(self, name: str, query: OccurrenceQuery, most: int) -> tuple[list[Occurrence], bool]:
+        return await self._database.read(lambda tx: occurrences.read_page(tx, name, query, most))
+
     async def verify(self, name: str, *, thorough: bool = True) -> Verification:
         return await self._database.read(lambda tx: occurrences.verify(tx, name, thorough=thorough))
 

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.core.calendar.zones import TZDATA_VERSION
-from rota.core.ledger.occurrences import Occurrence, OccurrenceQuery, PlannedRun, Replacement, occurrences, resting
+from rota.core.ledger.occurrences import (
+    Occurrence,
+    OccurrenceQuery,
+    PlannedRun,
+    Replacement,
+    first_plan_time,
+    occurrences,
+    resting,
+    whole_plan_times,
+    with_summaries,
+)
 from rota.core.ledger.verify import (
     Finding,
     History,
@@ -78,8 +88,31 @@ def range_row(schedule_id: str, entry: Range) -> tuple[object, ...]:
 
 
 async def read_occurrences(tx: Tx, name: str, query: OccurrenceQuery) -> list[Occurrence]:
+    """Return at most `query.limit` lines, whether or not they end with a plan time."""
+    await snapshot(tx)
+    return await _lines(tx, await row_of(tx, name), query)
+
+
+async def read_page(tx: Tx, name: str, query: OccurrenceQuery, most: int) -> tuple[list[Occurrence], bool]:
+    """Return the lines of a page, and whether there are more after it.
+
+    A page of at most `query.limit` lines ends where a plan time does. One that has more lines is a page of its own, up
+    to `most` lines.
+    """
     await snapshot(tx)
     row = await row_of(tx, name)
+    lines = await _lines(tx, row, msgspec.structs.replace(query, limit=query.limit + 1))
+    taken = len(lines)
+    if taken > query.limit and not (taken := whole_plan_times(lines, query.limit)):
+        lines = await _lines(tx, row, msgspec.structs.replace(query, limit=most + 1))
+        taken = min(first_plan_time(lines), most)
+    cut = [instant(query.past) if query.told else None]
+    if taken < first_plan_time(lines):
+        cut.append(lines[0].plan_time)
+    return with_summaries(lines[:taken], cut=cut), taken < len(lines)
+
+
+async def _lines(tx: Tx, row: ScheduleRow, query: OccurrenceQuery) -> list[Occurrence]:
     history = await history_of(tx, row)
     ((now,),) = await tx.fetch("now")
     values = {

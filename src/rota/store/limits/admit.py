@@ -10,20 +10,20 @@ from rota.core.limits.limits import (
     UNLIMITED,
     Gate,
     LimitedRun,
-    is_quota,
+    is_of_jobs,
     job_key,
     keys_prefix,
     rate_prefixes,
 )
+from rota.core.limits.lines import in_line
+from rota.core.limits.turns import Allowed, Shut
 from rota.core.runs.admit import Applicant, Facts, superseded_by
 from rota.store.databases.database import Row, Tx
 from rota.store.limits import rates
-from rota.store.limits.rates import Allowed
 from rota.store.runs import cancel
 from rota.values import actor
 
 POLICY = f"{actor.POLICY}limit"
-_OPEN, _NOBODY_WAITS = 0, 1
 
 
 async def lock(tx: Tx, runs: Sequence[LimitedRun], followed: Iterable[str] = ()) -> None:
@@ -37,7 +37,7 @@ async def lock(tx: Tx, runs: Sequence[LimitedRun], followed: Iterable[str] = ())
         # Lock order: runs before limits. Whoever ends a run holds its row while it waits for the run's limits, so a run
         # that was first locked under a limit's lock would deadlock with its end.
         await cancel.reserve(tx, [*followed, *await _runs_to_stop(tx, runs)])
-        rows = [_limit_row(gate, job, _NOBODY_WAITS) for _, (job, gate) in sorted(gates.items())]
+        rows = [_limit_row(gate, job, Shut.NOBODY_WAITS) for _, (job, gate) in sorted(gates.items())]
         # A missing row cannot be locked: two first enqueues under a key would both count nobody, and both be admitted.
         await tx.fetch("make_limits", rows)
         await tx.fetch("lock_limits", [(key,) for key in sorted(gates)])
@@ -57,10 +57,11 @@ async def _runs_to_stop(tx: Tx, runs: Sequence[LimitedRun]) -> list[str]:
     return run_ids
 
 
-async def read(tx: Tx, runs: Sequence[Applicant], fixed: Collection[str] = ()) -> Facts:
+async def read(tx: Tx, runs: Sequence[Applicant], fixed: Collection[str] = (), replaced: Collection[str] = ()) -> Facts:
     """Read what decides about these runs, whose limits are locked. The holders of their keys are added by `enqueue`.
 
-    `fixed`: those of the runs that are to make way which cannot be stopped.
+    `fixed`: those of the runs that are to make way which cannot be stopped. `replaced`: holders of keys that may come
+    under other limits.
     """
     # A statement of its own: the one that waited for the locks may not see what their holders did.
     gates = {gate for run in runs for gate in run.gates if gate.decides}
@@ -75,7 +76,7 @@ async def read(tx: Tx, runs: Sequence[Applicant], fixed: Collection[str] = ()) -
             rows = await tx.fetch("oldest_under", key=gate.key, count=over + len(displaced))
             facts.oldest[gate.key] = [str(id) for id, _ in rows]
             claimed += [str(id) for id, is_claimed in rows if is_claimed]
-    touched = displaced.union(*facts.oldest.values())
+    touched = displaced.union(replaced, *facts.oldest.values())
     if touched and gates:
         for run_id, key in await tx.fetch("counted_runs", [(id, UNLIMITED) for id in sorted(touched)]):
             facts.places[str(run_id)] = (*facts.places.get(str(run_id), ()), key)
@@ -100,7 +101,7 @@ async def _live(tx: Tx, gates: Iterable[Gate]) -> dict[str, int]:
 
 
 def _limit_row(gate: Gate, job: str | None, shut: int) -> Row:
-    return gate.key, None if is_quota(gate.key) else job, gate.max, shut, gate.period
+    return gate.key, None if is_of_jobs(gate.key) else job, gate.max, shut, gate.period
 
 
 async def install(tx: Tx, runs: Iterable[LimitedRun]) -> None:
@@ -112,28 +113,43 @@ async def install(tx: Tx, runs: Iterable[LimitedRun]) -> None:
 
 async def place(tx: Tx, runs: Iterable[LimitedRun]) -> None:
     """Put runs under their limits: they count from now on. The limits learn of it with `open_for`."""
-    gates = [(run.id, gate.key, place, gate.max, gate.period) for run in runs for place, gate in enumerate(run.gates)]
+    gates = [
+        (run.id, gate.key, place, gate.max, gate.period)
+        for run in runs
+        for place, gate in enumerate(in_line(run.gates) if run.gates[1:] else run.gates)
+    ]
     if gates:
         await tx.fetch("insert_gates", gates)
 
 
 async def open_for(tx: Tx, runs: Iterable[LimitedRun]) -> None:
     """Open the limits of these runs. Once in a transaction: the limits are locked in the order of keys."""
-    await open_gates(tx, [(place, run.claimed_as, gate) for run in runs for place, gate in enumerate(run.gates)])
+    await open_gates(
+        tx,
+        [
+            (place, run.claimed_as, gate)
+            for run in runs
+            for place, gate in enumerate(in_line(run.gates) if run.gates[1:] else run.gates)
+        ],
+    )
 
 
-async def open_gates(tx: Tx, placed: Iterable[tuple[int, str | None, Gate]]) -> None:
-    """The same, of these gates; each with its place among its run's, and the run's job."""
+async def open_gates(
+    tx: Tx, placed: Iterable[tuple[int, str | None, Gate]], kept: Collection[str] = frozenset()
+) -> None:
+    """The same, of these gates; each with its place among its run's, and the run's job. The limits in `kept` allow what
+    they allow now.
+    """
     limits: dict[str, Row] = {}
     for place, job, gate in placed:
         if place == 0 or gate.key not in limits:
-            limits[gate.key] = _limit_row(gate, job, _NOBODY_WAITS if place else _OPEN)
+            limits[gate.key] = _limit_row(gate, job, Shut.NOBODY_WAITS if place else Shut.OPEN)
     if limits:
         # In the order of keys, as everybody locks limits. `adjust_limits` locks only rows that are to change: most
         # enqueues come under a limit that is open already, and must not stand in the way of claims.
-        rows = [limits[key] for key in sorted(limits)]
-        await tx.fetch("adjust_limits", rows)
-        await tx.fetch("make_limits", rows)
+        keys = sorted(limits)
+        await tx.fetch("adjust_limits", [(*limits[key], int(key in kept)) for key in keys])
+        await tx.fetch("make_limits", [limits[key] for key in keys])
 
 
 async def declare(tx: Tx, definition: JobDefinition) -> None:
@@ -143,4 +159,4 @@ async def declare(tx: Tx, definition: JobDefinition) -> None:
         prefix = rate + keys_prefix(definition.name, limit.by) if limit.by else None
         changed = await tx.fetch("change_max", key=key, prefix=prefix, max=limit.max, period=limit.period)
         for (name,) in changed:
-            await tx.fetch("unblock_limits", key=name, count=limit.max)
+            await rates.unblock(tx, name, limit.max)

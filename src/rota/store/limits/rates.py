@@ -6,26 +6,23 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from rota.core.limits.turns import Allowed, KeyHead, Room, Shut, in_turn
 from rota.store.databases.database import Row, Tx
 
-SHUT_FOR_A_WHILE = 3
 # Each claim drops more old rows than it adds, so that they do not pile up, and never all of them at once.
 _MORE_THAN_FREE = 500
-
-
-class Allowed(msgspec.Struct, frozen=True):
-    """Row of a limit: so many at once, or so many within a period (µs)."""
-
-    max: int
-    period: int | None = None
+# Limits that a wider one blocks: so many more than it has room for are compared, or passed over because nobody waits.
+_COMPARED = 100
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """A rate as it was found, its row being locked, at an instant of the database's clock."""
+    """A rate as it was found, its row being locked, at an instant of the database's clock. `stale`: some of what is
+    noted counts no more."""
 
     at: int
     period: int
     free: int
+    stale: bool = False
 
 
 def allowed(rows: Sequence[Row]) -> dict[str, Allowed]:
@@ -39,15 +36,28 @@ async def count(tx: Tx, limits: Mapping[str, Allowed]) -> dict[str, Counted]:
 
     After a clock was set back by more, what is further ahead than that is taken to have begun just now.
     """
-    periods = {key: limit.period for key, limit in limits.items() if limit.period is not None}
-    if not periods:
-        return {}
-    counted: dict[str, Counted] = {}
-    for key, now, within, ahead in await tx.fetch("begun_within", sorted(periods.items())):
-        if ahead:
-            await _bring_back(tx, key, int(now), periods[key])
-        counted[key] = Counted(int(now), periods[key], limits[key].max - int(within) - int(ahead))
-    return counted
+    periods = {key: limit for key, limit in limits.items() if limit.period is not None}
+    return await counted(tx, periods, await room(tx, periods)) if periods else {}
+
+
+async def room(tx: Tx, limits: Mapping[str, Allowed]) -> dict[str, Room]:
+    """Count what is free under limits, of both kinds, whose rows are locked."""
+    # A statement of its own, after the lock: an older snapshot would not see what the last holder of it took.
+    rows = await tx.fetch("in_use", [(key, limit.max, limit.period) for key, limit in sorted(limits.items())])
+    return {key: Room(int(free), int(now), int(ahead), bool(stale)) for key, now, free, ahead, stale in rows}
+
+
+async def counted(tx: Tx, limits: Mapping[str, Allowed], rooms: Mapping[str, Room]) -> dict[str, Counted]:
+    """Return the rates among these limits as they were counted."""
+    rates: dict[str, Counted] = {}
+    for key, limit in limits.items():
+        if limit.period is None:
+            continue
+        found = rooms[key]
+        if found.ahead:
+            await _bring_back(tx, key, found.at, limit.period)
+        rates[key] = Counted(found.at, limit.period, found.free, found.stale or found.ahead > 0)
+    return rates
 
 
 async def _bring_back(tx: Tx, key: str, now: int, period: int) -> None:
@@ -62,7 +72,9 @@ async def note(tx: Tx, begun: Mapping[str, int], counted: Mapping[str, Counted],
     rows = [(key, run_id, counted[key].at, count) for key, count in sorted(begun.items()) if key in counted]
     if rows:
         await tx.fetch("note_begun", rows)
-        await tx.fetch("forget_begun", [(key,) for key, *_ in rows], limit=len(rows) + _MORE_THAN_FREE)
+        stale = [(key,) for key, *_ in rows if counted[key].stale]
+        if stale:
+            await tx.fetch("forget_begun", stale, limit=len(stale) + _MORE_THAN_FREE)
 
 
 async def opening(tx: Tx, full: Mapping[str, Counted]) -> dict[str, int]:
@@ -89,7 +101,7 @@ async def open_due(tx: Tx, limit: int) -> bool:
         await tx.fetch("open_rates", keys)
     for key, rate in counted.items():
         if rate.free > 0:
-            keys += [(other,) for (other,) in await tx.fetch("unblock_limits", key=key, count=rate.free)]
+            keys += await unblock(tx, key, rate.free)
             # More are blocked than have a place: without another time to open, nobody would look at the rest.
             if await tx.fetch("any_blocked", key=key):
                 to_shut[key] = rate
@@ -100,8 +112,30 @@ async def open_due(tx: Tx, limit: int) -> bool:
     return await wake_queues_under(tx, keys) if keys else False
 
 
+async def unblock(tx: Tx, key: str, count: int) -> list[tuple[str]]:
+    """Open the next limits that wait for this one, as many as it has room for; return their keys.
+
+    The next ones are those that a claim would serve first. Those under which nobody waits any more are opened, too: a
+    slot that is kept for nobody would be lost until another one is free.
+    """
+    opened: list[tuple[str]] = []
+    while True:
+        most = count + _COMPARED
+        rows = await tx.fetch("blocked_limits", key=key, most=most)
+        heads = [KeyHead(name, rank or 0, run_at or 0, id and str(id)) for name, rank, run_at, id in rows]
+        waiting = in_turn(heads)[:count]
+        chosen = [(head.key,) for head in heads if head.run_id is None] + [(name,) for name in waiting]
+        if chosen:
+            await tx.fetch("unblock_limits", sorted(chosen))
+        opened += chosen
+        count -= len(waiting)
+        # So many of them had nobody who waits that some may not have been seen who do.
+        if not count or len(rows) < most:
+            return opened
+
+
 def _shut(shut: int, rate: Counted) -> int | None:
-    return SHUT_FOR_A_WHILE if shut == SHUT_FOR_A_WHILE and rate.free <= 0 else None
+    return Shut.FOR_A_WHILE if shut == Shut.FOR_A_WHILE and rate.free <= 0 else None
 
 
 async def wake_queues_under(tx: Tx, keys: Sequence[Row]) -> bool:

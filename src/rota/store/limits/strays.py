@@ -104,7 +104,7 @@ async def tidy(tx: Tx, strays: Strays) -> None:
     if strays.awaited:
         await release(tx, strays.awaited)
     if strays.idle:
-        await waits.go_on(tx, strays.idle)
+        await waits.go_on(tx, strays.idle, takers=strays.idle)
     if strays.unused:  # last: whoever waits for a limit that goes does not wait for all that
         # First what has begun under them: `drop_limits` keeps a limit under which any such row is left.
         await tx.fetch("forget_begun", strays.unused, limit=_BATCH * _BATCH)

@@ -8,7 +8,10 @@ from zlib import crc32
 import msgspec
 
 from rota.core.states import RunState
-from rota.store.databases.database import Database
+from rota.store.databases.database import Database, Tx
+
+_NEWEST = 20
+_TABLES = ("newest_ids", "newest_leases", "newest_outside", "newest_conducts")
 
 
 class RunVersion(msgspec.Struct, frozen=True):
@@ -30,12 +33,30 @@ class Watch:
         ((mark,),) = await self._database.glance(lambda tx: tx.fetch("change_mark"))
         return mark
 
+    async def recent(self, known: Iterable[str]) -> dict[str, RunVersion]:
+        """Return the versions of `known` runs, of the newest ones, and of the newest that somebody has.
+
+        No table says which runs changed since: nothing is written for subscribers. A run that is none of these, and
+        changes twice between two polls, is not found.
+        """
+
+        async def body(tx: Tx) -> dict[str, RunVersion]:
+            ids = {*known}
+            for statement in _TABLES:
+                ids |= {str(run_id) for (run_id,) in await tx.fetch(statement, limit=_NEWEST)}
+            rows = await tx.fetch("places_of_runs", [(run_id,) for run_id in sorted(ids)]) if ids else ()
+            return {str(id): RunVersion(RunState(state), _hash(state, *facts)) for id, state, *facts in rows}
+
+        return await self._database.glance(body)
+
     async def runs(self, run_ids: Iterable[str]) -> dict[str, RunVersion]:
         """Return the versions of those of the runs that exist."""
         rows = [(run_id,) for run_id in run_ids]
         if not rows:
             return {}
         runs = await self._database.glance(lambda tx: tx.fetch("watched_runs", rows))
-        return {
-            str(id): RunVersion(RunState(state), crc32(repr((state, *facts)).encode())) for id, state, *facts in runs
-        }
+        return {str(id): RunVersion(RunState(state), _hash(state, *facts)) for id, state, *facts in runs}
+
+
+def _hash(*facts: object) -> int:
+    return crc32(repr(facts).encode())

@@ -8,8 +8,7 @@ from datetime import timedelta
 import msgspec
 
 from rota.core.monitoring.charts import MINUTES_KEPT
-from rota.core.monitoring.counters import SPANS, Counted, Rows, levels_of
-from rota.core.monitoring.gauges import QueueGauge
+from rota.core.monitoring.counters import SPANS, Counted, QueueGauge, Rows, levels_of
 from rota.store.databases.database import Row, Tx, Work
 from rota.values.durations import in_micros
 
@@ -27,15 +26,24 @@ async def record(tx: Tx, source: str, rows: Rows) -> None:
     await tx.fetch("save_counts", written, source=source)
 
 
-async def unmeasured(tx: Tx, now: int) -> bool:
-    return not await tx.fetch("measured", at=now // SPANS[60] * SPANS[60])
+class Measuring(msgspec.Struct, frozen=True):
+    """The database's time, and whether a process has measured the current minute."""
+
+    now: int
+    is_done: bool
+
+
+async def measuring(tx: Tx) -> Measuring:
+    ((now, is_done),) = await tx.fetch("measured", length=SPANS[60])
+    return Measuring(int(now), bool(is_done))
 
 
 async def begin_measuring(tx: Tx, now: int) -> list[tuple[int, int]]:
-    """Return the spans that no process measures yet, and reserve them for this one."""
+    """Return the spans that this process has to measure: those that no other has begun, unless there is nothing."""
     current = [(span, now // length * length) for span, length in SPANS.items()]
     # The primary key lets only one of several processes insert a span's row.
-    return [(span, at) for span, at in await tx.fetch("begin_measuring", current)]
+    spans = [(span, at) for span, at in await tx.fetch("begin_measuring", current)]
+    return spans if spans and await tx.fetch("anything_live") else []
 
 
 async def measured(tx: Tx) -> Counted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +13,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.core.jobs.job import JobDefinition
-from rota.core.monitoring.doctor import OperatorPause, OverdueSchedule, StuckRun, Symptoms
-from rota.core.monitoring.doctor_host import DeadRows, Durability, Epoch, FileFacts, ServerFacts, Transaction
+from rota.core.limits.live import NO_KIND, place_of
+from rota.core.limits.quotas import prefixes
+from rota.core.monitoring.doctor import KIND, OperatorLimit, OperatorPause, OverdueSchedule, StuckRun, Symptoms
+from rota.core.monitoring.doctor_host import DeadRows, Durability, FileFacts, ServerFacts, Transaction
 from rota.core.schedules.backoff import cadence_warnings
 from rota.store.databases.database import Database, Tx
 from rota.store.ledger.explain import live_workers
 from rota.store.ledger.occurrences import snapshot
+from rota.store.limits.live import live_limits
+from rota.store.limits.quotas import decoded
 from rota.store.schedules.schedule_row import readable
+from rota.values.scope import Scope, kind_text, scope_text
 
 if TYPE_CHECKING:
     from rota.store.databases.sqlite.sqlite import SqliteDatabase
@@ -44,13 +50,22 @@ async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
     ((waits,),) = await tx.fetch("orphaned_waits")
     ((limits,),) = await tx.fetch("orphaned_limits")
     ((signals,),) = await tx.fetch("untold_signals", late=_UNTOLD)
+    scopes = await _paused_scopes(tx)
     return Symptoms(
         now=int(now),
         overdue=[OverdueSchedule(*row) for row in overdue],
         stuck=[StuckRun(str(run_id), worker_id, expires_at) for run_id, worker_id, expires_at in stuck],
         queues={queue: int(count) for queue, count in await tx.fetch("claimable_by_queue")},
         jobs={job: int(count) for job, count in await tx.fetch("claimable_by_job")},
-        held=[OperatorPause(*row) for row in await tx.fetch("all_pauses", limit=_MOST)],
+        scopes={pause.name: waiting for pause, waiting in scopes},
+        held=[
+            *(OperatorPause(*row) for row in await tx.fetch("all_pauses", limit=_MOST)),
+            *(pause for pause, _ in scopes),
+        ],
+        live_limits=[
+            OperatorLimit(thing, name, limit, await _waiting(tx, prefixes(NO_KIND, place_of(thing, name).id)))
+            for (thing, name), limit in list((await live_limits(tx)).items())[:_MOST]
+        ],
         workers=await live_workers(tx, silence),
         orphaned_waits=int(waits),
         orphaned_limits=int(limits),
@@ -58,6 +73,22 @@ async def symptoms(tx: Tx, silence: int, stuck_for: int) -> Symptoms:
         cadences=await _cadences(tx, int(now)),
         begun_and_skipped=[str(id) for (id,) in await tx.fetch("begun_and_skipped", looked=_ATTEMPTS, limit=_MOST)],
     )
+
+
+async def _paused_scopes(tx: Tx) -> list[tuple[OperatorPause, int]]:
+    """Return paused scopes and kinds of scopes, each with how many runs wait because of it."""
+    paused = []
+    for kind, id, text, _ in await tx.fetch("paused_quotas", limit=_MOST):
+        quota, name = decoded(text), scope_text(Scope(kind, id)) if id else kind_text(kind)
+        pause = OperatorPause("scope" if id else KIND, name, quota.since, quota.by, quota.reason)
+        paused.append((pause, await _waiting(tx, prefixes(kind, id), exact=bool(id))))
+    return paused
+
+
+async def _waiting(tx: Tx, keys: Sequence[str], *, exact: bool = True) -> int:
+    """Count runs that wait under limits with these keys, or with keys that begin so."""
+    ((count,),) = await tx.fetch("waiting_under_keys", first=keys[0], second=keys[1], exact=int(exact))
+    return int(count)
 
 
 async def _cadences(tx: Tx, now: int) -> list[tuple[str, str]]:
@@ -82,13 +113,6 @@ async def planned_with(database: Database) -> str | None:
     async def body(tx: Tx) -> str | None:
         ((newest,),) = await tx.fetch("newest_zone_data")
         return None if newest is None else str(newest)
-
-    return await database.read(body)
-
-
-async def last_epoch(database: Database) -> Epoch | None:
-    async def body(tx: Tx) -> Epoch | None:
-        return next((Epoch(*row) for row in await tx.fetch("last_epoch")), None)
 
     return await database.read(body)
 

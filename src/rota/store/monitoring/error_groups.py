@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from rota.core.monitoring.error_groups import FailedRun, FoundGroups, GroupQuery, checked_window, grouped
+from collections.abc import Callable, Sequence
+
+from rota.core.monitoring.error_groups import (
+    MOST_SEARCHED,
+    ErrorGroup,
+    FailedRun,
+    FoundGroups,
+    GroupQuery,
+    alike_of,
+    checked_window,
+    grouped,
+)
 from rota.core.runs.claim import LAST_ID, NIL_ID
+from rota.core.runs.run import Run
 from rota.store.databases.database import Database, Tx
 from rota.store.runs import read
 from rota.values.instants import instant
 from rota.values.scope import Scope
 
+Matches = Callable[[ErrorGroup, Run], bool]
+"""Return whether a group is asked for, given its newest run."""
+
 _MOST = 10_000
+_BATCH = 100
 _MOST_LOOKS = 10
 
 
@@ -17,18 +33,28 @@ class ErrorGroupStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def groups(self, query: GroupQuery) -> FoundGroups:
-        """Return groups of failed runs with the newest run of each, in one transaction."""
+    async def groups(self, query: GroupQuery, matches: Matches | None = None) -> FoundGroups:
+        """Return groups of failed runs with the newest run of each, in one transaction; only those that match, among
+        the first `MOST_SEARCHED`."""
 
         async def body(tx: Tx) -> FoundGroups:
             ((now,),) = await tx.fetch("now")
             since, until = checked_window(query.since, query.until, instant(now))
             failed, truncated = await _between(tx, since, until, query.job, query.scope, _MOST)
-            following = [group for group in grouped(failed, since, until) if group.follows(query.after)]
-            groups = following[: query.limit]
-            runs = await read.runs_by_id(tx, [group.last_run_id for group in groups]) if groups else []
-            newest = {run.id: run for run in runs}
-            return FoundGroups(groups, newest, since, until, truncated, more=len(following) > len(groups))
+            groups = grouped(failed, since, until, query.order)
+            if query.all_jobs:
+                largest = sorted(groups, key=lambda group: group.count, reverse=True)[:MOST_SEARCHED]
+                alike = alike_of(largest, await _newest(tx, largest))
+                groups = grouped(failed, since, until, query.order, alike)
+            following = [group for group in groups if query.after is None or group.place(query.order) < query.after]
+            if matches is None:
+                found = following[: query.limit]
+                newest = await _newest(tx, found)
+                return FoundGroups(found, newest, since, until, truncated, more=len(following) > len(found))
+            searched = following[:MOST_SEARCHED]
+            found, newest = await _search(tx, searched, matches, query.limit + 1)
+            cut = truncated or len(following) > len(searched)
+            return FoundGroups(found[: query.limit], newest, since, until, cut, more=len(found) > query.limit)
 
         return await self._database.read(body)
 
@@ -42,6 +68,27 @@ class ErrorGroupStore:
         """
 
         return await self._database.read(lambda tx: _between(tx, since, until, job, scope, most))
+
+
+async def _newest(tx: Tx, groups: Sequence[ErrorGroup]) -> dict[str, Run]:
+    runs = await read.runs_by_id(tx, [group.last_run_id for group in groups]) if groups else []
+    return {run.id: run for run in runs}
+
+
+async def _search(
+    tx: Tx, groups: Sequence[ErrorGroup], matches: Matches, most: int
+) -> tuple[list[ErrorGroup], dict[str, Run]]:
+    """Return the first `most` groups that match, and their newest runs."""
+    found: list[ErrorGroup] = []
+    newest: dict[str, Run] = {}
+    for start in range(0, len(groups), _BATCH):
+        batch = groups[start : start + _BATCH]
+        runs = await _newest(tx, batch)
+        found += [group for group in batch if group.last_run_id in runs and matches(group, runs[group.last_run_id])]
+        newest |= {group.last_run_id: runs[group.last_run_id] for group in found if group.last_run_id in runs}
+        if len(found) >= most:
+            break
+    return found[:most], newest
 
 
 async def _between(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.monitoring.gauges import Gauges, QueueGauge
+from rota.core.monitoring.counters import Gauges, QueueGauge
 from rota.store.databases.database import Tx
 
 MOST = 1_000_000
@@ -15,7 +15,7 @@ _STATES = ("active", "paused", "job_paused", "disabled", "ended")
 async def levels(tx: Tx, silence: int) -> Gauges:
     """Read the gauges. `silence`: how long a living worker may be silent, in microseconds."""
     queues = await tx.fetch("queue_levels", most=MOST)
-    ((alive, silent, slots),) = await tx.fetch("worker_levels", silence=silence)
+    ((alive, silent, slots, servers),) = await tx.fetch("worker_levels", silence=silence)
     ((overdue,),) = await tx.fetch("count_overdue", late=_LATE, most=MOST)
     breached = await tx.fetch("breach_levels", most=_MOST_BREACHES)
     return Gauges(
@@ -26,6 +26,7 @@ async def levels(tx: Tx, silence: int) -> Gauges:
         workers_alive=int(alive),
         workers_silent=int(silent),
         slots=int(slots),
+        servers=int(servers),
         schedules=await schedule_states(tx),
         overdue=int(overdue),
         breached=tuple((kind, subject, what) for kind, subject, what in breached),

@@ -7,28 +7,22 @@ from collections.abc import Sequence
 import msgspec
 
 from rota.core.calendar.describe import describe
+from rota.core.monitoring.attention_facts import Backlog, Facts, OpenBreach
+from rota.core.monitoring.attention_rules import LATE, backlogs
 from rota.core.monitoring.counters import HOUR, Counted, last_day
 from rota.core.monitoring.doctor import OperatorPause, OverdueSchedule, StuckRun, Symptoms
-from rota.core.monitoring.overview import (
-    LATE,
-    Backlog,
-    Facts,
-    Late,
-    Live,
-    NextRun,
-    OpenBreach,
-    Overview,
-    WorkerCounts,
-    backlogs,
-)
-from rota.core.schedules.preview import zone_of
+from rota.core.monitoring.overview import Late, Live, NextRun, Overview, WorkerCounts
+from rota.core.schedules.plan_times import zone_of
 from rota.errors import BadTrigger, UnreadableSchedule
 from rota.store.databases.database import Tx
 from rota.store.databases.pinned_plans import walk_indexes
 from rota.store.ledger.explain import live_workers
 from rota.store.ledger.occurrences import snapshot
+from rota.store.monitoring import attention
+from rota.store.monitoring.attention import snoozes
 from rota.store.monitoring.gauges import schedule_states
 from rota.store.schedules.schedule_row import decoded
+from rota.values.clock import Clock
 from rota.values.instants import instant, maybe_instant
 
 MOST = 50_000
@@ -46,7 +40,7 @@ class OverviewFacts(msgspec.Struct, frozen=True):
     facts: Facts
 
 
-async def read(tx: Tx, silence: int, stuck_for: int) -> OverviewFacts:
+async def read(tx: Tx, silence: int, stuck_for: int, clock: Clock) -> OverviewFacts:
     """Read the overview.
 
     `silence`: how long a living worker may be silent. `stuck_for`: how long ago a lease must have expired. Both are
@@ -59,7 +53,7 @@ async def read(tx: Tx, silence: int, stuck_for: int) -> OverviewFacts:
     await walk_indexes(tx, in_order=True)  # pinned plans: the backlog sorts many rows, all that follows returns few
     ((busy, running, waiting, cancelling),) = await tx.fetch("count_begun", most=MOST)
     ((scheduled,),) = await tx.fetch("count_scheduled", most=MOST)
-    ((alive, stale, slots),) = await tx.fetch("worker_levels", silence=silence)
+    ((alive, stale, slots, _),) = await tx.fetch("worker_levels", silence=silence)
     ((overdue,),) = await tx.fetch("count_overdue", late=LATE, most=MOST)
     queued = sum(part.runs for part in backlog)
     overview = Overview(
@@ -79,7 +73,18 @@ async def read(tx: Tx, silence: int, stuck_for: int) -> OverviewFacts:
         schedules=schedules,
         next_fires=await _next_fires(tx),
     )
-    return OverviewFacts(overview, await _facts(tx, int(now), backlog, silence, stuck_for))
+    symptoms = await _symptoms(tx, int(now), backlog, silence, stuck_for)
+    lingering = await tx.fetch("lingering_runs", late=stuck_for, limit=_LISTED)
+    facts = Facts(
+        symptoms=symptoms,
+        backlog=backlog,
+        held=[OperatorPause(*row) for row in await tx.fetch("all_pauses", limit=_LISTED)],
+        lingering=[StuckRun(str(id), worker_id, cancel_at) for id, worker_id, cancel_at in lingering],
+        breaches=[_breach(*row) for row in await tx.fetch("newest_breaches", limit=_LISTED)],
+        snoozes=await snoozes(tx),
+        **await attention.read(tx, int(now), silence, clock),
+    )
+    return OverviewFacts(overview, facts)
 
 
 def _backlog(queue: str, job: str, runs: int, oldest: int, late: int) -> Backlog:
@@ -104,11 +109,10 @@ async def _next_fires(tx: Tx) -> list[NextRun]:
     return fires
 
 
-async def _facts(tx: Tx, now: int, backlog: Sequence[Backlog], silence: int, stuck_for: int) -> Facts:
+async def _symptoms(tx: Tx, now: int, backlog: Sequence[Backlog], silence: int, stuck_for: int) -> Symptoms:
     ((signals,),) = await tx.fetch("untold_signals", late=_UNTOLD)
     stuck = await tx.fetch("stuck_leases", late=stuck_for, limit=_LISTED)
-    lingering = await tx.fetch("lingering_runs", late=stuck_for, limit=_LISTED)
-    symptoms = Symptoms(
+    return Symptoms(
         now=now,
         overdue=[OverdueSchedule(*row) for row in await tx.fetch("overdue_schedules", late=LATE, limit=_LISTED)],
         stuck=[StuckRun(str(id), worker_id, expires_at) for id, worker_id, expires_at in stuck],
@@ -116,13 +120,6 @@ async def _facts(tx: Tx, now: int, backlog: Sequence[Backlog], silence: int, stu
         jobs={job: runs for job, (runs, _) in backlogs(backlog, "job").items()},
         workers=await live_workers(tx, silence),
         signals=int(signals),
-    )
-    return Facts(
-        symptoms=symptoms,
-        backlog=backlog,
-        held=[OperatorPause(*row) for row in await tx.fetch("all_pauses", limit=_LISTED)],
-        lingering=[StuckRun(str(id), worker_id, cancel_at) for id, worker_id, cancel_at in lingering],
-        breaches=[_breach(*row) for row in await tx.fetch("newest_breaches", limit=_LISTED)],
     )
 
 

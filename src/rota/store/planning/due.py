@@ -4,13 +4,14 @@ after schedules that wait for something else.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import msgspec
 
 from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.jobs.job import JobDefinition
+from rota.core.planning.assumptions import Present
 from rota.core.runs.claim import NIL_ID
 from rota.core.schedules.schedule import ScheduleDefinition
 from rota.errors import RotaError, UnreadableSchedule
@@ -19,7 +20,7 @@ from rota.store.databases.statements import SQLITE
 from rota.store.planning.fast_path import rehearse
 from rota.store.planning.make_runs import RunTemplate, patterns_of
 from rota.store.planning.plan import MOST_RUNS, REST_AFTER_TROUBLE, NewId, Planning, Providers, plan_rows
-from rota.store.planning.present import Present, read_present
+from rota.store.planning.present import read_present
 from rota.store.schedules import change
 from rota.store.schedules.schedule_row import (
     NO_DEFINITIONS,
@@ -90,7 +91,7 @@ class PlanningStore:
     async def plan(self, limit: int, providers: Providers) -> Planning:
         """Turn a batch of due schedules into runs."""
         planning = await self._database.transact(
-            lambda tx: plan_due(tx, limit, providers, self._new_id, self._definitions)
+            lambda tx: plan_due(tx, limit, providers, self._new_id, self._definitions), acts=True
         )
         if planning.read:
             self._definitions.keep(planning.read.values())
@@ -124,9 +125,13 @@ class PlanningStore:
         await self._database.foresee(lambda tx: tx.fetch("foresee", **values))
         return last is not None
 
-    async def present(self, name: str, definition: ScheduleDefinition, job: JobDefinition) -> Present:
-        """Return the state of a schedule now, for a simulation with this definition and job."""
-        return await self._database.read(lambda tx: read_present(tx, name, definition, job))
+    async def present(self, wanted: Mapping[str, tuple[ScheduleDefinition, JobDefinition]]) -> dict[str, Present]:
+        """Return the state of schedules now, by name, for a simulation with these definitions and jobs."""
+
+        async def body(tx: Tx) -> dict[str, Present]:
+            return {name: await read_present(tx, name, *given) for name, given in wanted.items()}
+
+        return await self._database.read(body)
 
     async def due_providers(self, providers: Collection[str]) -> list[str]:
         """Return those of these providers whose scopes are needed now."""
@@ -144,7 +149,7 @@ class PlanningStore:
             ended = await tx.fetch("ended_awaited", limit=limit)
             return len(await tx.fetch("wake_followers", ended)) if ended else 0
 
-        return await self._database.transact(body)
+        return await self._database.transact(body, acts=True)
 
     async def replan_zones(self) -> bool:
         """Plan all zoned schedules again after an update of time zone data. Return whether there was one."""
@@ -152,7 +157,7 @@ class PlanningStore:
             return False
         after: str | None = NIL_ID
         while after is not None:
-            after = await self._database.transact(partial(_look_again_at_zones, after=after))
+            after = await self._database.transact(partial(_look_again_at_zones, after=after), acts=True)
         return True
 
 

@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -51,7 +52,7 @@ def ordinary_fires(
         rule = template.ordinary if row.provider is None and row.tzdata == TZDATA_VERSION else None
         if rule is not None and lanes.are_well(row.id):
             fire = _fire(row, template, rule, now, decided)
-        if fire is None or (under and template.scopes[0] in under):
+        if fire is None or (under and template.under(under, template.scopes[0])):
             remaining.append(schedule)
         else:
             fires.append(FastFire(row, template, fire))
@@ -95,7 +96,8 @@ async def make_ordinary(tx: Tx, fires: Sequence[FastFire], now: int, new_id: Cal
     tally = Tally()
     if inserted is not None:  # somebody made the run of the others' plan times before
         indices = [index for index, id in enumerate(ids) if id in inserted]
-        tally.skipped["overlap"] = len(fires) - len(indices)
+        repeated = Counter(entry.template.subject for entry, id in zip(fires, ids, strict=True) if id not in inserted)
+        tally.skipped = {(subject, "overlap"): count for subject, count in repeated.items()}
         fires, ids, ats = (
             [fires[index] for index in indices],
             [ids[index] for index in indices],
@@ -104,8 +106,9 @@ async def make_ordinary(tx: Tx, fires: Sequence[FastFire], now: int, new_id: Cal
     if fires:
         places = [entry.template.place for entry in fires]
         tx.wake(*{queue for queue, *_ in places})
+        tally.ran = dict(Counter([(job, queue) for queue, _, _, job, _ in places]))
         await tx.fetch("insert_planned_ready", plain_ready(ids, places, now, ats))
-    tally.ran, tally.lateness = len(fires), [max(0, now - at) for at in ats]
+    tally.lateness = [max(0, now - at) for at in ats]
     return tally
 
 

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from rota.core.calendar.zones import TZDATA_VERSION
 from rota.core.planning.overlap_and_failure import Lane, LiveRun
-from rota.core.planning.tick import WELL
+from rota.core.planning.tick import WELL, ScheduleState, following_plan
+from rota.core.schedules.schedule import ScheduleDefinition
 from rota.core.states import has_begun
 from rota.store.databases.database import Row, Tx
 from rota.store.schedules.schedule_row import ScheduleRow
@@ -87,6 +89,25 @@ class AllLanes:
 
 def _well(scopes: tuple[Scope, ...]) -> Lanes:
     return Lanes(dict.fromkeys(scopes, WELL), {}, {}, [])
+
+
+def up_to_date(
+    row: ScheduleRow, definition: ScheduleDefinition, lanes: Lanes, ended: Mapping[str, int], now: int
+) -> ScheduleState:
+    """Return the state with the plan time that the end of the awaited run names, and with the zones as they are known
+    now.
+    """
+    standing = ScheduleState(row.id, row.name, definition, row.cursor_at, row.next_plan, row.fired)
+    if definition.follows is not None:
+        if row.awaits is None:
+            return standing
+        live = any(run.id == row.awaits for lane in lanes.lanes.values() for run in lane.live)
+        named = None if live else following_plan(standing, ended.get(row.awaits, now))
+        return msgspec.structs.replace(standing, next_plan=named)
+    # Its next plan time was computed with other time zone data. From the cursor, which is past, it comes out right.
+    if row.tzdata != TZDATA_VERSION:
+        return msgspec.structs.replace(standing, next_plan=standing.times.next(standing.cursor))
+    return standing
 
 
 async def read_lanes(tx: Tx, schedules: Sequence[ScheduleRow], scopes: Scopes) -> AllLanes:

@@ -14,7 +14,9 @@ from rota.core.jobs.payload_template import check_template, filled
 from rota.core.jobs.status import JobVerb, Standing, require_verb
 from rota.core.jobs.unique import KeyHold
 from rota.core.limits.limits import Gate, LimitedRun
+from rota.core.limits.lines import line_key
 from rota.core.planning.overlap_and_failure import Create, Skip
+from rota.core.planning.tally import Subject
 from rota.core.planning.tick import PLAIN, OrdinaryRule, Planned, ScheduleState, Tick, no_runs, ordinary_rule
 from rota.core.runs.admission import Admission, hold_of
 from rota.core.runs.admit import Admitted, Applicant, Superseded, decide_all, superseded_by
@@ -71,6 +73,11 @@ class RunTemplate(msgspec.Struct, frozen=True, gc=False):
     place: Place
     usual_facts: Row
 
+    @property
+    def subject(self) -> Subject:
+        """Return job and queue of its runs, by which its plan times are counted."""
+        return self.place[3], self.place[0]
+
     def refuse(self, _scope: Scope, _plan_time: int, _create: Create) -> str | None:
         return self.reason
 
@@ -84,6 +91,10 @@ class RunTemplate(msgspec.Struct, frozen=True, gc=False):
     def is_checked(self) -> bool:
         """Return whether its runs are under a limit or hold keys."""
         return self.limited or self.keyed
+
+    def under(self, under: Under, scope: Scope) -> tuple[Gate, ...]:
+        """Return the gates of quotas and live limits for its runs in a scope."""
+        return under.gates(self.job.name, self.place[0], scope)
 
     def facts(self, scope: Scope, payload: str, attempts: int | None = None) -> Row:
         """Return what comes after the id in the row of a run."""
@@ -212,8 +223,9 @@ async def make_runs(tx: Tx, pairs: Sequence[Pair], now: int, under: Under) -> li
     gates: dict[str, tuple[Gate, ...]] = {}
     behind: list[tuple[str, str]] = []
     if under or any(planned.decision is not PLAIN or work.template.is_checked for work, planned in pairs):
-        limited = [(work, planned) for work, planned in pairs if work.template.limited or planned.scope in under]
-        gates = {planned.run_id: _gates(work, planned, under) for work, planned in limited}
+        limited = [(work, planned) for work, planned in pairs if under or work.template.limited]
+        found = {planned.run_id: _gates(work, planned, under) for work, planned in limited}
+        gates = {run_id: own for run_id, own in found.items() if own}
         pairs = await _admitted(tx, _without_each_other(pairs), gates)
         behind = _behind(pairs)
     new_ids = await tx.hot.insert_planned([_run_row(work, planned, now) for work, planned in pairs])
@@ -262,7 +274,7 @@ def _gates(work: PlannedSchedule, planned: Planned, under: Under) -> tuple[Gate,
     template, unlimited = work.template, planned.decision.unlimited
     of_job = gates_of(template.job, planned.scope, _payload(work, planned), unlimited=unlimited)
     own = template.definition.gates(work.row.id, work.row.name, unlimited=unlimited)
-    return (*with_limits_of_schedule(of_job, own), *under.get(planned.scope, ()))
+    return (*with_limits_of_schedule(of_job, own), *template.under(under, planned.scope))
 
 
 def _gated(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> LimitedRun:
@@ -283,8 +295,10 @@ async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, 
     await keys.lock()
     holds = {run.id: run.holds for run in keyed}
     runs = [_applicant(work, planned, gates, holds.get(planned.run_id, ())) for work, planned in concerned]
-    facts = await admit.read(tx, runs, {id for work, planned in concerned for id in _fixed(work, planned)})
-    facts.now, facts.holders = await keys.read()
+    now, holders = await keys.read()
+    fixed = {id for work, planned in concerned for id in _fixed(work, planned)}
+    facts = await admit.read(tx, runs, fixed, keys.replaceable(holders))
+    facts.now, facts.holders = now, holders
     answers = list(zip(runs, decide_all(runs, facts), strict=True))
     for run, decision in answers:
         if isinstance(decision, Admitted | Superseded):
@@ -431,7 +445,7 @@ def _ready_row(work: PlannedSchedule, planned: Planned, now: int, waiting: set[s
     admission = Admission.BLOCKED if planned.run_id in waiting else Admission.LIMITED if gates else Admission.OPEN
     hold = hold_of(admission, due=at <= now)
     queue, rank, solo, job, version = work.template.place
-    key = gates[0].key if gates else None
+    key = line_key(gates) if gates else None
     return planned.run_id, queue, rank, at, hold, solo, decision.attempt - 1, job, version, key
 
 

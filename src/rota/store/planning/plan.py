@@ -18,7 +18,7 @@ from rota.store.databases.database import Row, Tx
 from rota.store.limits import quotas
 from rota.store.limits.quotas import Under
 from rota.store.planning.fast_path import DueSchedule, make_ordinary, ordinary_fires
-from rota.store.planning.lanes import Lanes, changed_lanes, read_lanes
+from rota.store.planning.lanes import changed_lanes, read_lanes, up_to_date
 from rota.store.planning.make_runs import Pair, PlannedSchedule, RunTemplate, lane_run, make_runs, patterns_of
 from rota.store.planning.scope_spans import newcomers_of, note_spans
 from rota.store.schedules.schedule_row import NOTHING_READ, Read, ScheduleRow
@@ -61,14 +61,17 @@ async def plan_rows(
         return NOTHING
     # One instant for the batch, and the database's: hosts disagree, and a decision must not depend on its place in
     # line.
-    ((now,),) = await tx.fetch("now")
+    ((now, live),) = await tx.fetch("now_and_live_limits")
     schedules, troubled = await _with_templates(tx, rows)
     rows = [schedule.row for schedule in schedules]
     scopes = {schedule.row.id: _scopes_of(schedule, providers) for schedule in schedules}
     lanes = await read_lanes(tx, rows, scopes)
     newcomers = await newcomers_of(tx, rows, scopes) if providers else {}
     named = {scope for scopes_of_one in set(scopes.values()) for scope in scopes_of_one}
-    under: Under = await quotas.under(tx, named, planned=True) if named - {GLOBAL} else {}
+    under = quotas.NOTHING
+    if live or named - {GLOBAL}:
+        places = {(schedule.template.job.name, schedule.template.place[0]) for schedule in schedules} if live else ()
+        under = await quotas.under(tx, named, places, planned=True)
     simply = not settle and catch_up is None
     fires, remaining = ordinary_fires(schedules, lanes, under, int(now)) if simply else ([], schedules)
     works, runs = [], len(fires)
@@ -76,8 +79,8 @@ async def plan_rows(
         row, template = schedule.row, schedule.template
         try:
             own_lanes = lanes.of(row.id)
-            standing = _up_to_date(row, template, own_lanes, lanes.ended, int(now))
-            one_by_one = template.decides or _decide(under, own_lanes.lanes)
+            standing = up_to_date(row, template.definition, own_lanes, lanes.ended, int(now))
+            one_by_one = template.decides or _decide(under, template, own_lanes.lanes)
             decision = tick(
                 _under(standing, catch_up, len(own_lanes.lanes), one_at_a_time=one_by_one),
                 own_lanes.lanes,
@@ -120,8 +123,8 @@ def _scopes_of(schedule: DueSchedule, providers: Providers) -> tuple[Scope, ...]
     return providers[schedule.row.provider] if schedule.row.provider else schedule.template.scopes
 
 
-def _decide(under: Under, scopes: Iterable[Scope]) -> bool:
-    return bool(under) and any(gate.decides for scope in scopes for gate in under.get(scope, ()))
+def _decide(under: Under, template: RunTemplate, scopes: Iterable[Scope]) -> bool:
+    return bool(under) and any(gate.decides for scope in scopes for gate in template.under(under, scope))
 
 
 def _under(standing: ScheduleState, catch_up: CatchUp | None, scopes: int, *, one_at_a_time: bool) -> ScheduleState:
@@ -137,25 +140,6 @@ def _under(standing: ScheduleState, catch_up: CatchUp | None, scopes: int, *, on
     if policy.runs_each and policy.per_tick > most:
         policy = msgspec.structs.replace(policy, per_tick=most)
     return standing if policy is standing.definition.catch_up else standing.catching_up(policy)
-
-
-def _up_to_date(
-    row: ScheduleRow, template: RunTemplate, lanes: Lanes, ended: Mapping[str, int], now: int
-) -> ScheduleState:
-    """Return the state with the plan time that the end of the awaited run names, and with the zones as they are known
-    now.
-    """
-    standing = ScheduleState(row.id, row.name, template.definition, row.cursor_at, row.next_plan, row.fired)
-    if template.definition.follows is not None:
-        if row.awaits is None:
-            return standing
-        live = any(run.id == row.awaits for lane in lanes.lanes.values() for run in lane.live)
-        named = None if live else following_plan(standing, ended.get(row.awaits, now))
-        return msgspec.structs.replace(standing, next_plan=named)
-    # Its next plan time was computed with other time zone data. From the cursor, which is past, it comes out right.
-    if row.tzdata != TZDATA_VERSION:
-        return msgspec.structs.replace(standing, next_plan=standing.times.next(standing.cursor))
-    return standing
 
 
 async def _apply(tx: Tx, works: Sequence[PlannedSchedule], now: int, providers: Providers, under: Under) -> Planning:
@@ -207,18 +191,24 @@ def _tally(works: Sequence[PlannedSchedule], created: Sequence[Pair], now: int, 
     """Tally a batch: what a tick wanted to run and was not made, a limit, a key or a later plan time did not let be."""
     tally, created_ids = Tally(), {planned.run_id for _, planned in created}
     for work in works:
-        tally.missed_in(work.tick.missed)
+        subject = work.template.subject
+        tally.missed_in(subject, work.tick.missed)
         for planned in work.tick.planned:
             if planned.run_id in created_ids:
-                tally.ran_or_waits(planned, now)
+                tally.ran_or_waits(subject, planned, now)
             elif isinstance(planned.decision, Skip):
-                tally.skipped_for(skip_kind(planned.decision), planned)
-            elif (work.template.is_checked or planned.scope in under) and not _superseded(work, planned.run_id):
-                limited = work.template.limited or planned.scope in under
-                tally.skipped_for("limit" if limited else "unique", planned)
+                tally.skipped_for(skip_kind(planned.decision), subject, planned)
+            elif _superseded(work, planned.run_id):
+                tally.skipped_for("overlap", subject, planned)
+            elif work.template.limited or _decides(work, planned.scope, under):
+                tally.skipped_for("limit", subject, planned)
             else:
-                tally.skipped_for("overlap", planned)
+                tally.skipped_for("unique" if work.template.keyed else "overlap", subject, planned)
     return tally
+
+
+def _decides(work: PlannedSchedule, scope: Scope, under: Under) -> bool:
+    return _decide(under, work.template, (scope,))
 
 
 def _superseded(work: PlannedSchedule, run_id: str) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 
 import msgspec
 
@@ -19,7 +19,9 @@ from rota.values.clock import Clock
 from rota.values.instants import instant, maybe_instant
 from rota.values.scope import Scope
 
-_ROWS = 200
+_PAGE = 1_000
+_LONGEST_CURSOR = 30
+_MOST_IN_CURSOR = 2**31
 _GAP = "lines are missing here: the log of this attempt grew beyond its limit"
 
 
@@ -68,9 +70,11 @@ class NoteStore:
     async def steps(self, part: str, within: Scope | None = None) -> list[Step]:
         return await about(self._database, part, within, steps)
 
-    async def logs(self, part: str, after: str | None = None, within: Scope | None = None) -> list[LogLine]:
-        """Return the next log lines after a cursor, from a few hundred rows. Empty if there are no more yet."""
-        return await about(self._database, part, within, lambda tx, id: logs(tx, id, after))
+    async def logs(
+        self, part: str, cursor: str | None = None, within: Scope | None = None, limit: int = _PAGE
+    ) -> list[LogLine]:
+        """Return the next log lines after a cursor. Empty if there are no more yet."""
+        return await about(self._database, part, within, lambda tx, id: logs(tx, id, cursor, limit))
 
     async def last_logs(self, part: str, count: int, within: Scope | None = None) -> list[LogLine]:
         return await about(self._database, part, within, lambda tx, id: last_logs(tx, id, count))
@@ -171,47 +175,53 @@ async def keep_steps(tx: Tx, old_id: str, run_id: str, from_step: str | None) ->
         await tx.fetch("keep_steps", kept, run_id=run_id, old_id=old_id)
 
 
-async def logs(tx: Tx, run_id: str, after: str | None) -> list[LogLine]:
-    fence, no = _place(after)
-    rows = await tx.fetch("log_rows", id=run_id, fence=fence, no=no, limit=_ROWS)
-    return _lines([(fence, no, 0, 0, "[]"), *rows])
+async def logs(tx: Tx, run_id: str, cursor: str | None, limit: int) -> list[LogLine]:
+    fence, no, seen = _place(cursor)
+    # A cursor within a row reads this row again. It may be gone meanwhile: then its other lines are a gap.
+    before = no if seen is None else no - 1
+    rows = await tx.fetch("log_rows", id=run_id, fence=fence, no=before, limit=limit)  # each has a line at least
+    skipped = seen or 0 if [row[:2] for row in rows[:1]] == [(fence, no)] else 0
+    return list(islice(_lines([(fence, before, 0, 0, "[]"), *rows]), skipped, skipped + limit))
 
 
 async def last_logs(tx: Tx, run_id: str, count: int) -> list[LogLine]:
     rows = list(reversed(await tx.fetch("last_log_rows", id=run_id, limit=count)))  # each has a line at least
-    return _lines(rows[:1] + rows)[-count:] if rows else []
+    return list(_lines(rows[:1] + rows))[-count:]
 
 
-def _lines(rows: Sequence[Row]) -> list[LogLine]:
+def _lines(rows: Sequence[Row]) -> Iterator[LogLine]:
     """Decode all rows but the first, which only tells where they go on."""
-    lines: list[LogLine] = []
     latest = 0
     for (last_fence, last_no, *_), (fence, no, attempt, at, text) in pairwise(rows):
-        cursor = f"{fence}.{no}"
         is_gap = no > (last_no + 1 if fence == last_fence else 1)
         entries = decoded(text)
         gap = [(age, 30, "rota", _GAP) for age, *_ in entries[:1]] if is_gap else []
-        for age, level, logger, words in [*gap, *entries]:
+        for place, (age, level, logger, words) in enumerate([*gap, *entries], 1 - len(gap)):
             # Ages are measured by hosts: between two rows they differ by the time that a statement takes.
             latest = max(latest, at - age)
-            lines.append(
-                LogLine(
-                    at=instant(latest),
-                    level=level_name(level),
-                    logger=logger,
-                    text=words,
-                    attempt=attempt,
-                    fence=fence,
-                    cursor=cursor,
-                )
+            yield LogLine(
+                at=instant(latest),
+                level=level_name(level),
+                logger=logger,
+                text=words,
+                attempt=attempt,
+                fence=fence,
+                cursor=f"{fence}.{no}" if place == len(entries) else f"{fence}.{no}.{place}",
             )
-    return lines
 
 
-def _place(cursor: str | None) -> tuple[int, int]:
+def _place(cursor: str | None) -> tuple[int, int, int | None]:
+    """Return the place in a cursor: fence, row, and how many lines of the row were seen; None: all."""
     if cursor is None:
-        return 0, 0
-    fence, _, no = cursor.partition(".")
-    if not (fence.isdecimal() and no.isdecimal() and cursor.isascii()) or len(cursor) > 20:
-        raise Invalid(f"a cursor of a log looks like 1.17, not {cursor!r:.40}")
-    return int(fence), int(no)
+        return 0, 0, None
+    parts = cursor.split(".")
+    if len(parts) not in (2, 3) or len(cursor) > _LONGEST_CURSOR or not all(map(_is_number, parts)):
+        raise Invalid(
+            f"cursor {cursor!r:.40} is invalid", hint="use next_cursor of the previous page, or that of a line"
+        )
+    fence, no, *seen = map(int, parts)
+    return fence, no, seen[0] if seen else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and int(text) < _MOST_IN_CURSOR

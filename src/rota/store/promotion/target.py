@@ -10,6 +10,7 @@ import msgspec
 from rota.errors import Conflict
 from rota.store.databases.database import Row, Tx
 from rota.store.databases.postgres.postgres import PostgresTx
+from rota.store.ledger import audit
 from rota.store.promotion.catalogue import Key, Table, catalogue_of, counts_of, identities_of, quoted
 from rota.store.promotion.mark import PROMOTED_FROM, PromotionMark, clear_mark, mark_of, set_mark
 
@@ -91,13 +92,14 @@ async def settle(tx: Tx) -> None:
     await tx.script(f"analyze {', '.join((await catalogue_of(tx)).tables)}")
 
 
-async def complete(tx: Tx, mark: PromotionMark) -> None:
+async def complete(tx: Tx, mark: PromotionMark, actor: str | None) -> None:
     """Unmark the database, which is from now on like any other, and store where it came from."""
     if await filled_by(tx) == mark.id:
         return
     await tx.fetch("save_setting", name=PROMOTED_FROM, value=mark.id)
     await tx.script("drop table rota_promotion")
     await clear_mark(tx)
+    await audit.note(tx, "database", "database", "promoted", actor, {"promotion": mark.id})
 
 
 async def undo(tx: Tx) -> None:

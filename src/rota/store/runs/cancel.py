@@ -33,7 +33,7 @@ _LOCKS = ("lock_leases_of", "lock_outside_of", "lock_conducts", "lock_waiting")
 
 async def cancel(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> RunState:
     """End an unclaimed run at once; ask the worker of a claimed one to stop, which has its grace to do so."""
-    await _reserve_awaited(tx, run_id)
+    await _reserve_entangled(tx, run_id)
     for _ in range(_TRIES):  # between two statements a run may move from ready to leased, or back
         facts = await tx.fetch("cancel_facts", id=run_id)
         if not facts:
@@ -80,7 +80,7 @@ async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str) -> bool
 
 async def cancel_unclaimed(tx: Tx, run_id: str, reason: str | None, actor: str | None) -> bool:
     """Cancel a run that nobody has; return False if it is final, or somebody has it by now."""
-    await _reserve_awaited(tx, run_id)
+    await _reserve_entangled(tx, run_id)
     return await _end_unclaimed(tx, run_id, RunState.CANCELLED, reason, actor) is not None
 
 
@@ -91,11 +91,14 @@ async def cancel_all_unclaimed(tx: Tx, run_ids: Iterable[str], reason: str | Non
     for (`cancel_unclaimed`).
     """
     rows = [(id,) for id in sorted(run_ids)]
-    entangled = {str(id) for id, _ in await tx.fetch("awaited_by_each", rows)}
-    rows = [(id,) for (id,) in rows if id not in entangled]
+    entangled = [(str(id), str(other), first) for id, other, first in await tx.fetch("entangled", rows)]
+    chosen = {id for (id,) in rows} - {id for id, _, first in entangled if first}
+    # Those that depend on them, too: they end later, and by then a cancel of one may have its row and wait for ours.
+    waiting = [(id,) for id in sorted(chosen.union(other for _, other, first in entangled if not first))]
     # Ready rows in the order of ids, as dependents are taken, and only then runs, in the same order: `mark_followed`
     # takes runs without their ready rows.
-    locked = [(str(id),) for (id,) in await tx.fetch("lock_waiting", rows)] if rows else []
+    found = [str(id) for (id,) in await tx.fetch("lock_waiting", waiting)] if chosen else []
+    locked = [(id,) for id in found if id in chosen]
     if not locked:
         return set()
     dropped = [(str(id), *facts) for id, *facts in await tx.fetch("drop_ready_each", locked)]
@@ -114,7 +117,7 @@ async def cancel_all_unclaimed(tx: Tx, run_ids: Iterable[str], reason: str | Non
 
 async def supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
     """Like `cancel`, but a run that has not begun is skipped. None: it is final, or cannot be stopped."""
-    await _reserve_awaited(tx, run_id)
+    await _reserve_entangled(tx, run_id)
     return await _supersede(tx, run_id, reason, actor)
 
 
@@ -141,13 +144,16 @@ async def fixed_among(tx: Tx, run_ids: Iterable[str]) -> set[str]:
     return {str(id) for id, definition in rows if not supported[definition]}
 
 
-async def _reserve_awaited(tx: Tx, run_id: str) -> None:
-    """Reserve what the run waits for: others come to wait for that in its place."""
-    awaited = [str(id) for (id,) in await tx.fetch("awaited_by", id=run_id)]
-    if awaited:
+async def _reserve_entangled(tx: Tx, run_id: str) -> None:
+    """Reserve what the run waits for, since others come to wait for that in its place; and who waits for it, or for one
+    that would end with it.
+    """
+    entangled = [(str(id), str(other), first) for id, other, first in await tx.fetch("entangled", [(run_id,)])]
+    if entangled:
         # All of them now, leases first: `bequeath` marks the awaited runs later, and a completion of one of them would
-        # by then hold it and wait for our ready row (deadlock).
-        await reserve(tx, [run_id, *awaited])
+        # by then hold it and wait for our ready row (deadlock). Whoever waits is locked later, too, in the order of
+        # ids, which need not be that of the chain: a cancel further down would have its own row and wait for ours.
+        await reserve(tx, [run_id, *(other for _, other, _ in entangled)])
 
 
 async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from rota.core.runs.dependencies import ANY_END, Edge, RelatedRun, in_order, is_met, written
+from rota.core.runs.dependencies import Dependency, Edge, RelatedRun, both, in_order, is_met, written
+from rota.core.runs.payload import MOST_FILLED, SMALLER, shown_places, written_places
 from rota.core.runs.run import Enqueued, NewRun
 from rota.core.states import RunState
-from rota.errors import UnknownRun
+from rota.errors import Invalid, UnknownRun
 from rota.store.databases.database import Database, Row, Tx
+from rota.store.runs import waits
 from rota.store.runs.end import release
 from rota.store.runs.read import about, of_scope
 from rota.values.scope import Scope
@@ -47,26 +49,32 @@ async def attach(tx: Tx, runs: Sequence[NewRun], answers: Sequence[Enqueued]) ->
     """
     instead = {run.id: answer.id for run, answer in zip(runs, answers, strict=True)}
     created = [run for run, answer in zip(runs, answers, strict=True) if answer.created]
-    edges = [edge for run in created for edge in _edges(run, instead)]
+    followed = {run.id: _followed(run, instead) for run in created}
+    edges = [(run, after, it.kind) for run, dependencies in followed.items() for after, it in dependencies.items()]
     if any(id != other for id, other in instead.items()):
         # Among themselves they were checked before. Only a key that led to another run can close a cycle.
         _refuse_cycles(created, edges)
     if not edges:
         return
     states = await lock(tx, {after for _, after, _ in edges})  # as of now: a limit may have ended one to let these in
-    await tx.fetch("insert_followed", _numbered(edges))
+    await tx.fetch("insert_followed", _numbered(followed))
+    takers = {run for run, dependencies in followed.items() if any(it.inputs for it in dependencies.values())}
     open_ends = [edge for edge in edges if states[edge[1]] is None or not is_met(edge[2], states[edge[1]])]
     if open_ends:
-        await _wait(tx, open_ends, states)
+        await _wait(tx, open_ends, states, takers)
+    ready = takers - {run for run, _, _ in open_ends}
+    if ready and await waits.too_large(tx, ready):
+        raise Invalid(f"the results that it takes are larger than {MOST_FILLED} characters", hint=SMALLER)
+    await waits.fill(tx, ready)
 
 
-def _edges(run: NewRun, instead: Mapping[str, str]) -> list[Edge]:
-    """Two that it follows may be the same run by now: it needs what is harder."""
-    kinds: dict[str, int] = {}
+def _followed(run: NewRun, instead: Mapping[str, str]) -> dict[str, Dependency]:
+    """Two that it follows may be the same run by now."""
+    followed: dict[str, Dependency] = {}
     for dependency in run.after:
         after = instead.get(dependency.run, dependency.run)
-        kinds[after] = dependency.kind if kinds.get(after, ANY_END) == ANY_END else kinds[after]
-    return [(run.id, after, kind) for after, kind in kinds.items()]
+        followed[after] = both(followed[after], dependency) if after in followed else dependency
+    return followed
 
 
 def _refuse_cycles(runs: Sequence[NewRun], edges: Sequence[Edge]) -> None:
@@ -79,17 +87,16 @@ def _refuse_cycles(runs: Sequence[NewRun], edges: Sequence[Edge]) -> None:
     in_order(follows, lambda place: runs[place].id)
 
 
-def _numbered(edges: Sequence[Edge]) -> list[Row]:
-    numbers: dict[str, int] = {}
-    rows: list[Row] = []
-    for run, after, kind in edges:
-        numbers[run] = numbers.get(run, 0) + 1
-        rows.append((run, numbers[run], after, kind))
-    return rows
+def _numbered(followed: Mapping[str, Mapping[str, Dependency]]) -> list[Row]:
+    return [
+        (run, number, after, dependency.kind, written_places(dependency.inputs))
+        for run, dependencies in followed.items()
+        for number, (after, dependency) in enumerate(dependencies.items(), 1)
+    ]
 
 
-async def _wait(tx: Tx, edges: Sequence[Edge], states: Mapping[str, str | None]) -> None:
-    await tx.fetch("insert_needs", sorted(edges))
+async def _wait(tx: Tx, edges: Sequence[Edge], states: Mapping[str, str | None], takers: set[str]) -> None:
+    await tx.fetch("insert_needs", [(*edge, 1 if edge[0] in takers else None) for edge in sorted(edges)])
     await tx.fetch("hold_for_runs", [(run,) for run in sorted({run for run, _, _ in edges})])
     live = sorted({after for _, after, _ in edges if states[after] is None})
     if live:
@@ -131,7 +138,7 @@ async def _visible(tx: Tx, rows: Sequence[Row], within: Scope | None) -> list[Re
 
 
 def _related(row: Row) -> RelatedRun:
-    id, job, state, result, kind = row
+    id, job, state, result, kind, places = row
     on, otherwise = written(kind)
     return RelatedRun(
         id=str(id),
@@ -140,4 +147,5 @@ def _related(row: Row) -> RelatedRun:
         result=msgspec.json.decode(result) if result else None,
         on=on,
         otherwise=otherwise,
+        inputs=shown_places(places),
     )

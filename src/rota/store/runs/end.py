@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from rota.core.runs.dependencies import ORDER, REPLICA, Edge, Unmet, in_vain, is_met
+from rota.core.runs.dependencies import NEEDS_SUCCESS, ORDER, REPLICA, TOO_LARGE, Edge, Unmet, in_vain, is_met
+from rota.core.runs.outcome import EndedRun
 from rota.core.states import RunState
 from rota.store.alerts import emit_signal
 from rota.store.databases.database import Row, Tx
@@ -51,11 +52,11 @@ class EndedRuns(msgspec.Struct, frozen=True):
 class EndEffects(msgspec.Struct, frozen=True):
     """Consequences of ends. `freed`: limits with freed slots, for one call of `slots.open_limits` at the end.
 
-    `in_vain`: the states of runs that ended because what they depend on did not go well.
+    `in_vain`: how runs ended because what they depend on did not go well.
     """
 
     freed: list[Row] = []
-    in_vain: list[RunState] = []
+    in_vain: list[EndedRun] = []
 
 
 async def end(tx: Tx, runs: EndedRuns) -> EndEffects:
@@ -86,19 +87,21 @@ async def _settle(tx: Tx, runs: EndedRuns) -> list[Row]:
     return freed
 
 
-async def release(tx: Tx, ended: States) -> list[RunState]:
+async def release(tx: Tx, ended: States) -> list[EndedRun]:
     """Let go on whoever waited for these runs, which are final, each in its state, and waits for nothing else.
 
-    Whoever needed a success that did not come ends, and with it those that needed its own; returned are their states.
+    Whoever needed a success that did not come ends, and with it those that needed its own; returned is how.
     Of those that waited, some may be over: cancelled, they leave their waits to whoever ends what they waited for.
     """
     after: dict[str, str] = {}
     over: set[str] = set()
-    vain: list[RunState] = []
+    takers: set[str] = set()
+    vain: list[EndedRun] = []
     # Runs that end in vain may be awaited, too. Each round goes one step on from those that ended in the last one.
     while ended:
         waiting = await tx.fetch("end_waits_for", [(id,) for id in ended])
-        edges = [(str(run), str(awaited), int(kind)) for run, awaited, kind in waiting if str(run) not in over]
+        edges = [(str(run), str(awaited), int(kind)) for run, awaited, kind, _ in waiting if str(run) not in over]
+        takers |= {str(run) for run, _, _, takes in waiting if takes}
         turns = [(run, awaited) for run, awaited, kind in edges if kind == ORDER and awaited in over]
         if turns:
             await waits.follow(tx, turns)  # a dependency is not handed on: what it needed has ended
@@ -106,19 +109,27 @@ async def release(tx: Tx, ended: States) -> list[RunState]:
         if parents:
             await replicas.look_at(tx, parents)
         after |= {run: awaited for run, awaited, kind in edges if kind != REPLICA}
-        failed = [(run, awaited, kind) for run, awaited, kind in edges if not is_met(kind, ended[awaited])]
-        ended = await _end_in_vain(tx, failed, ended) if failed else {}
+        taking = {str(run) for run, _, _, takes in waiting if takes} - over
+        if taking:
+            # Under the locks of all: two predecessors that end at once must not each see its own result alone.
+            await tx.fetch("lock_waiting", [(run,) for run in sorted({run for run, _, _ in edges})])
+        large = await waits.too_large(tx, taking) if taking else set[str]()
+        filling = [edge for edge in edges if edge[0] in large and edge[2] in NEEDS_SUCCESS]
+        failed = [edge for edge in edges if not is_met(edge[2], ended[edge[1]])]
+        failed += [edge for edge in filling if edge not in failed]
+        how = {**ended, **{awaited: TOO_LARGE for _, awaited, kind in filling if is_met(kind, ended[awaited])}}
+        ended = await _end_in_vain(tx, failed, how, vain) if failed else {}
         over |= ended.keys()
-        vain += [RunState(state) for state in ended.values() if state is not None]
     going = sorted(after.keys() - over)
     if going:
         # Once, after all ends: dependents are locked in the order of ids, and each is released once.
-        await waits.go_on(tx, going, after)
+        await waits.go_on(tx, going, after, takers)
     return vain
 
 
-async def _end_in_vain(tx: Tx, failed: Sequence[Edge], ended: States) -> States:
-    """End runs that need what did not come, and all that depend on them likewise; return how each has ended.
+async def _end_in_vain(tx: Tx, failed: Sequence[Edge], ended: States, told: list[EndedRun]) -> States:
+    """End runs that need what did not come, and all that depend on them likewise; return, and add to `told`, how each
+    has ended.
 
     All at once: a long chain takes no more statements than a short one. Whoever comes to follow one of them meanwhile
     is seen when its waits are ended.
@@ -133,10 +144,12 @@ async def _end_in_vain(tx: Tx, failed: Sequence[Edge], ended: States) -> States:
     dropped = await tx.fetch("drop_waiting", rows) if rows else ()
     last = {str(id): (attempt, fence + 1) for id, attempt, fence in dropped}
     vain = [unmet for unmet in vain if unmet.run in last]
-    states: States = {unmet.run: unmet.state.value for unmet in vain}
+    ended_as = {unmet.run: unmet.state for unmet in vain}
+    states: States = {run: state.value for run, state in ended_as.items()}
     if vain:
         ends = sorted((unmet.run, unmet.state.value, *last[unmet.run], unmet.reason) for unmet in vain)
-        await tx.fetch("end_each", ends, actor=DEPENDENCY)
+        for id, job, queue in await tx.fetch("end_each", ends, actor=DEPENDENCY):
+            told.append(EndedRun(ended_as[str(id)], job, queue))
         fences = {id: fence for id, (_, fence) in last.items()}
         await _settle(tx, EndedRuns(states, unclaimed=True, notes=_notes_of(vain, fences)))
     return states

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import assert_never
 
 import msgspec
 
-from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.pipelines import is_pipeline
 from rota.core.jobs.status import JobVerb, Standing, require_verb
 from rota.core.jobs.unique import KeyHold, replaces
@@ -29,34 +28,25 @@ from rota.core.runs.admit import (
     meet,
 )
 from rota.core.runs.outcome import AT_MOST_ONCE
-from rota.core.runs.run import Enqueued, NewRun, Run
+from rota.core.runs.run import Enqueued, NewRun, models_of
 from rota.core.states import has_begun
-from rota.errors import LimitReached, QuotaExceeded, UnknownJob
-from rota.store.databases.database import AlreadyThere, Row, Tx
+from rota.errors import DuplicateRun, LimitReached, QuotaExceeded, RotaError, UnknownJob
+from rota.store.databases.database import AlreadyThere, LiveLimits, Row, Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.ledger import audit
 from rota.store.limits import admit
 from rota.store.limits.quotas import gated as under_quotas
-from rota.store.runs import dependencies, read
+from rota.store.runs import dependencies
 from rota.store.runs.end import EndedRuns, end
-from rota.store.schedules.schedule_row import decoded
 from rota.store.workers import replicas, requirements
 from rota.values.scope import GLOBAL, Scope, scope_text
 
 
 class LimitsToOpen(msgspec.Struct):
-    """Runs whose limits are to be opened at the end, all at once."""
+    """Runs whose limits are to be opened at the end, all at once. `asked`: live limits among them are known."""
 
+    asked: bool
     placed: list[LimitedRun] = []
-
-
-class RetryFacts(msgspec.Struct, frozen=True):
-    """Parts of a retry: the old run, a copy of it, its job as it is stored, and the limits of its schedule."""
-
-    run: Run
-    copy: NewRun
-    job: JobDefinition | None
-    schedule_gates: tuple[Gate, ...]
 
 
 _HOLDS = {
@@ -69,18 +59,21 @@ _HOLDS = {
 
 async def enqueue_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
     """Enqueue runs that nothing but their time concerns: no key, limit, dependency, requirement, or pipeline."""
-    tx.wake(*{run.queue for run in runs})
+    tx.wake(*{run.queue for run in models_of(runs)})
     # There is nothing to lock: nobody knows these ids, and no other row has a say.
-    return await _insert_rows(tx, runs) if runs else []
+    return await _insert_rows(tx, runs, asked=False) if runs else []
 
 
-async def _insert_rows(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
-    now = await tx.hot.enqueue(runs)
+async def _insert_rows(tx: Tx, runs: Sequence[NewRun], *, asked: bool) -> list[Enqueued]:
+    now = await tx.hot.enqueue(runs, asked=asked)
     return [Enqueued(run.id, True, now, now + run.delay if run.run_at is None else run.run_at) for run in runs]
 
 
 async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
-    """Enqueue runs, in the order given; `AlreadyThere` if that was done before. Without `quotas`, there are none."""
+    """Enqueue runs, in the order given; `AlreadyThere` if that was done before.
+
+    Without `quotas`, there are none as far as the caller knows; `LiveLimits` if jobs or queues have some.
+    """
     wake(tx, runs)
     await hold_jobs(tx, runs)
     if quotas:
@@ -93,7 +86,7 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> lis
         # Where a limit decides, `admit.lock` has reserved these already, and this only reads how they ended.
         await dependencies.lock(tx, followed)
     keyed = [run for run in runs if run.holds]
-    pending = LimitsToOpen()
+    pending = LimitsToOpen(asked=quotas)
     answers = await (_enqueue_keyed(tx, runs, keyed, pending) if keyed else _insert(tx, runs, pending))
     if any(run.after for run in runs):
         await dependencies.attach(tx, runs, answers)
@@ -116,16 +109,27 @@ async def hold_jobs(tx: Tx, runs: Sequence[NewRun]) -> None:
     is cancelled refuses them. A job that only code declares is looked at for retries alone: its runs wait until it is
     resumed, and an enqueue has nothing to look up.
     """
+    for error in (await refused_by_jobs(tx, runs)).values():
+        raise error
+
+
+async def refused_by_jobs(tx: Tx, runs: Sequence[NewRun]) -> dict[str, RotaError]:
+    """Hold the jobs of these runs, and return why some of them may not be: their job is gone, or cancelled."""
     names = sorted({run.job for run in runs if run.droppable or run.retry_of})
     if not names:
-        return
+        return {}
     rows = await tx.fetch("hold_jobs", [(name,) for name in names])
     cancelled = {name: cancelled_at is not None for name, cancelled_at in rows}
+    refused: dict[str, RotaError] = {}
     for run in runs:
         if run.droppable and run.job not in cancelled:
-            raise UnknownJob(run.job)
-        if cancelled.get(run.job):
-            require_verb(run.job, Standing.CANCELLED, JobVerb.RETRY if run.retry_of else JobVerb.RUN)
+            refused[run.id] = UnknownJob(run.job)
+        elif cancelled.get(run.job):
+            try:
+                require_verb(run.job, Standing.CANCELLED, JobVerb.RETRY if run.retry_of else JobVerb.RUN)
+            except RotaError as error:
+                refused[run.id] = error
+    return refused
 
 
 async def _enqueue_keyed(
@@ -149,7 +153,7 @@ async def _insert(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -> list
     """Insert runs; what is to be done at the end, all at once, is added to `pending`."""
     if any(run.gates for run in runs):
         return await _insert_gated(tx, runs, pending)
-    return await _insert_plain(tx, runs)
+    return await _insert_plain(tx, runs, asked=pending.asked)
 
 
 async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -> list[Enqueued]:
@@ -158,7 +162,14 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -
     if decided and await tx.fetch("which_exist", [(run.id,) for run in decided]):
         raise AlreadyThere  # before they are counted against themselves
     skipped = await _admit(tx, runs, decided) if decided else {}
-    answers = await _insert_plain(tx, runs)
+    return await _insert_decided(tx, runs, skipped, pending)
+
+
+async def _insert_decided(
+    tx: Tx, runs: Sequence[NewRun], skipped: Mapping[str, str], pending: LimitsToOpen
+) -> list[Enqueued]:
+    """Insert runs that their limits let be, and those that are skipped, by their reason."""
+    answers = await _insert_plain(tx, runs, asked=pending.asked)
     for run_id, reason in skipped.items():
         await tx.fetch("drop_ready", id=run_id)
         # -1, because `end_unclaimed` adds one: nothing ever happened to this run, and its fence is that of a new row.
@@ -166,7 +177,7 @@ async def _insert_gated(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -
         await tx.fetch("end_unclaimed", id=run_id, **facts)
     if skipped:
         await end(tx, EndedRuns(dict.fromkeys(skipped, "skipped"), is_new=True))
-    live = [run for run in gated if run.id not in skipped]
+    live = [_gated(run) for run in runs if run.gates and run.id not in skipped]
     await admit.place(tx, live)
     pending.placed += live
     return answers
@@ -209,22 +220,70 @@ def _gated(run: NewRun) -> LimitedRun:
     return LimitedRun(run.id, run.job, run.gates, is_pipeline(run.overrides))
 
 
-async def _insert_plain(tx: Tx, runs: Sequence[NewRun]) -> list[Enqueued]:
+async def _insert_plain(tx: Tx, runs: Sequence[NewRun], *, asked: bool) -> list[Enqueued]:
     if not runs:
         return []
-    answers = await _insert_rows(tx, runs)
+    answers = await _insert_rows(tx, runs, asked=asked)
     retries = [(run.id,) for run in runs if run.retry_of]
     if retries:
         await tx.fetch("inherit_plans", retries)
         await tx.fetch("inherit_lanes", retries)
         await tx.fetch("inherit_followed", retries)
-        notes = [(run.id, run.actor, 0, {"retry_of": run.retry_of}) for run in runs if run.retry_of]
+        notes = [
+            (run.id, run.actor, 0, {"retry_of": run.retry_of, "edited": run.edited or None})
+            for run in runs
+            if run.retry_of
+        ]
         await audit.note_runs(tx, RETRIED, notes)
     restricted = [(run.id, run.eligibility) for run in runs if run.eligibility]
     if restricted:
         await requirements.assign(tx, restricted)
     await pipeline_stages.begin(tx, runs)
     return answers
+
+
+async def enqueue_admitted(tx: Tx, runs: Sequence[NewRun]) -> dict[str, RotaError]:
+    """Enqueue, as a set, those runs that their jobs, keys and limits let be; return why not the others, by run.
+
+    They follow no others, and their keys replace nothing: retries. It locks in the order of `enqueue`, and decides as
+    planning does.
+    """
+    refused = await refused_by_jobs(tx, runs)
+    runs = await under_quotas(tx, [run for run in runs if run.id not in refused])
+    await admit.lock(tx, [_gated(run) for run in runs if run.gates])
+    keys = Keys(tx, [run for run in runs if run.holds])
+    await keys.lock()
+    applicants = [Applicant(run.id, run.job, run.gates, run.holds, retry_of=run.retry_of) for run in runs]
+    facts = await admit.read(tx, applicants)
+    facts.now, facts.holders = await keys.read()
+    answers = list(zip(runs, decide_all(applicants, facts), strict=True))
+    full: dict[tuple[str, str, str], RotaError] = {}
+    skipped: dict[str, str] = {}
+    for run, decision in answers:
+        match decision:
+            case Full(gate, refused=True):  # one look for each limit and scope, however many it refuses
+                place = (gate.key, run.scope_kind, run.scope_id)
+                full[place] = full.get(place) or await _limit_reached(tx, run, gate, decision.reason)
+                refused[run.id] = full[place]
+            case Conflicting(error):
+                refused[run.id] = error
+            case Held(holder):
+                refused[run.id] = DuplicateRun(run.job, holder)
+            case Admitted(stops) | Superseded(_, stops):
+                await admit.give_way(tx, Applicant(run.id, run.job), stops)
+            case Full():
+                pass
+            case _:
+                assert_never(decision)
+        if isinstance(decision, Superseded | Full) and run.id not in refused:
+            skipped[run.id] = decision.reason
+    await keys.settle([(run.id, decision) for run, decision in answers])
+    let_be = [run for run in runs if run.id not in refused]
+    pending = LimitsToOpen(asked=True)  # `under_quotas` has looked
+    wake(tx, let_be)
+    await _insert_decided(tx, let_be, skipped, pending)
+    await admit.open_for(tx, pending.placed)
+    return refused
 
 
 async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> list[Enqueued]:
@@ -235,14 +294,6 @@ async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) 
     existing = {str(id): Enqueued(str(id), True, created_at, run_at) for id, created_at, run_at in rows}
     answers = await enqueue(tx, [run for run in runs if run.id not in existing], quotas=quotas)
     return [existing.get(run.id) or answers.pop(0) for run in runs]
-
-
-async def retry_facts(tx: Tx, part: str, within: Scope | None = None) -> RetryFacts:
-    run = await read.run_within(tx, part, within)
-    gates: tuple[Gate, ...] = ()
-    for id, _, _, definition, *_ in await tx.fetch("get_schedule", name=run.schedule) if run.schedule else ():
-        gates = decoded(definition).gates(str(id), run.schedule)
-    return RetryFacts(run, await read.copy_of(tx, run.id), await read.job(tx, run.job), gates)
 
 
 async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
@@ -291,19 +342,19 @@ class Keys:
         if self._runs:
             self._fresh = await _lock_keys(self._tx, list(self._runs.values()))
 
-    async def read(self) -> tuple[int, dict[str, Holder]]:
+    async def read(self, *, locked: bool = True) -> tuple[int, dict[str, Holder]]:
         """Return the holders of those keys that are not new, and the time; 0 if all are: then nobody asks for it."""
         holds = {hold.key: hold for run in self._runs.values() for hold in run.holds if hold.key not in self._fresh}
-        now, holders = 0, dict[str, Holder]()
-        for hold in holds.values():
-            now, holder = await _holder(self._tx, hold)
-            if holder is not None:
-                holders[hold.key] = holder
-        return now, holders
+        return await _holders(self._tx, holds, locked=locked)
+
+    def replaceable(self, holders: Mapping[str, Holder]) -> set[str]:
+        """Return those of the holders that may get what a new run has."""
+        asked = {hold.key for run in self._runs.values() for hold in run.holds if replaces(hold.on_conflict)}
+        return {holder.run_id for key, holder in holders.items() if key in asked and holder.waits}
 
     async def settle(self, answers: Sequence[tuple[str, Decision]]) -> None:
         """Write who holds the keys now, and give holders that are replaced what the new runs have."""
-        pending, owners = LimitsToOpen(), dict[str, tuple[str, KeyHold]]()
+        pending, owners = LimitsToOpen(asked=True), dict[str, tuple[str, KeyHold]]()
         for run_id, decision in answers:
             run = self._runs.get(run_id)
             if run is None:
@@ -312,49 +363,59 @@ class Keys:
                 owners.update({hold.key: (run_id, hold) for hold in run.holds})
             elif isinstance(decision, Held):
                 await _meet_holder(self._tx, run, decision, pending)
-        for key, (run_id, hold) in sorted(owners.items()):
-            if self._fresh.get(key) != run_id:
-                await self._tx.fetch("take_over_key", key=key, **_hold_values(run_id, hold))
+        taken = [
+            (key, *_hold_values(run_id, hold).values())
+            for key, (run_id, hold) in sorted(owners.items())
+            if self._fresh.get(key) != run_id
+        ]
+        if taken:
+            await self._tx.fetch("take_over_keys", taken)
         # A key that leads to no run would count as done (if once is enough), or as held until its period ends.
-        for key in self._fresh.keys() - owners.keys():
-            await self._tx.fetch("free_key", key=key)
+        if free := sorted(self._fresh.keys() - owners.keys()):
+            await self._tx.fetch("free_keys", [(key,) for key in free])
         await admit.open_for(self._tx, pending.placed)
 
 
-async def take_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
-    """Take the keys of runs that the caller inserts; return those that another run's key makes needless, and why."""
+async def take_keys(tx: Tx, runs: Sequence[NewRun], *, dry_run: bool = False) -> dict[str, str]:
+    """Take the keys of runs that the caller inserts; return those that another run's key makes needless, and why.
+
+    A dry run decides the same, and neither locks nor writes anything.
+    """
     keys = Keys(tx, runs)
-    await keys.lock()
-    now, holders = await keys.read()
+    if not dry_run:
+        await keys.lock()
+    now, holders = await keys.read(locked=not dry_run)
     applicants = [Applicant(run.id, run.job, holds=run.holds, retry_of=run.retry_of) for run in runs]
     decisions = decide_all(applicants, Facts(now=now, holders=holders))
     answers = [(run.id, decision) for run, decision in zip(runs, decisions, strict=True)]
-    await keys.settle(answers)
+    if not dry_run:
+        await keys.settle(answers)
     return {run_id: decision.reason for run_id, decision in answers if not isinstance(decision, Admitted)}
 
 
-async def _holder(tx: Tx, hold: KeyHold) -> tuple[int, Holder | None]:
-    """Read who holds a key that is locked. None: another run of this call had it, and freed it."""
+async def _holders(tx: Tx, holds: Mapping[str, KeyHold], *, locked: bool = True) -> tuple[int, dict[str, Holder]]:
+    """Read who holds keys that are `locked`, and the time. A key that another run of this call freed has no holder."""
+    now, holders = 0, dict[str, Holder]()
     # A statement of its own: the one that waited for the lock saw the old holder's run, not the new one's.
-    rows = await tx.fetch("key_holder", key=hold.key)
-    if not rows:
-        return 0, None
-    ((run_id, held_until, once, fingerprint, state, exists, now, fence),) = rows
-    live = bool(exists) and state is None
-    done = not exists or state == "succeeded"
-    waits, begun = live and fence is not None, has_begun(fence or 0)
-    holder = Holder(str(run_id), held_until, bool(once), fingerprint, live, waits, begun, done)
-    if waits and (hold.once or replaces(hold.on_conflict)):
-        # A ready row after a key is out of order. Claims and ends never wait for keys, so they cannot deadlock with
-        # this. A planner that has reserved the row may: then PostgreSQL ends one of the two, which is repeated.
-        waiting = await tx.fetch("lock_ready", id=holder.run_id)
-        holder = msgspec.structs.replace(holder, waits=bool(waiting))
-    return int(now), holder
+    for key, run_id, held_until, once, fingerprint, state, exists, at, fence in (
+        await tx.fetch("key_holders", [(key,) for key in sorted(holds)]) if holds else ()
+    ):
+        now = int(at)
+        live = bool(exists) and state is None
+        done = not exists or state == "succeeded"
+        waits, begun = live and fence is not None, has_begun(fence or 0)
+        depends = locked and waits and (holds[key].once or replaces(holds[key].on_conflict))
+        # A row after a key: out of order. Only a planner that has reserved it may deadlock with this; it is repeated.
+        if depends and not await tx.fetch("lock_ready", id=str(run_id)):
+            return await _holders(tx, holds)  # claimed or ended since: what was read is not so any more
+        holders[key] = Holder(str(run_id), held_until, bool(once), fingerprint, live, waits, begun, done)
+    return now, holders
 
 
 async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, pending: LimitsToOpen) -> Enqueued | None:
     """Take a key for `run`: None if it holds the key now, otherwise what the caller gets instead."""
-    now, holder = await _holder(tx, hold)
+    now, holders = await _holders(tx, {hold.key: hold})
+    holder = holders.get(hold.key)
     if holder is None:
         await tx.fetch("hold_key", key=hold.key, **_hold_values(run.id, hold))
         return None
@@ -394,6 +455,8 @@ async def _replace(tx: Tx, run: NewRun, holder: str, ready: Row, pending: Limits
         "on_lost": run.on_lost,
         "need": run.eligibility and run.eligibility.mark,
     }
+    if not pending.asked and await tx.fetch("any_live_limit"):
+        raise LiveLimits  # no row is inserted that would tell
     if run.eligibility:
         await requirements.make(tx, [run.eligibility.requirements])
     fence, hold, first_due_at = ready

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from rota.core.runs.payload_values import checked_values
+from rota.core.runs.payload import checked_values
 from rota.core.runs.run import RunFilter
 from rota.core.states import FINAL_STATES, RunState
 from rota.errors import Invalid
@@ -136,6 +136,11 @@ def _micros(at: datetime) -> int:
     if at.tzinfo is None:
         raise Invalid(f"{at.isoformat()} has no zone", hint="give an aware datetime: datetime.now(UTC)")
     return micros_at(at)
+
+
+def micros_of(run_id: str) -> int:
+    """Return the time at which an id was made, in µs."""
+    return int(run_id[:8] + run_id[9:13], 16) * 1_000
 
 
 def first_id_of(micros: int) -> str:

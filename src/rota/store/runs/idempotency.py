@@ -13,8 +13,8 @@ async def asked_before(tx: Tx, request: KeyHold) -> list[str]:
     """The runs that it made the first time, in their order; none: it is new. Another one under its key is refused."""
     # Without a lock: a repeated request mostly comes long after the first. Two that come at once meet in `remember`.
     run_ids: list[str] = []
-    while rows := await tx.fetch("key_holder", key=_part(request, len(run_ids))):
-        ((run_id, held_until, _, fingerprint, _, _, now, _),) = rows
+    while rows := await tx.fetch("key_holders", [(_part(request, len(run_ids)),)]):
+        ((_, run_id, held_until, _, fingerprint, _, _, now, _),) = rows
         if held_until <= now:
             break
         if fingerprint != request.fingerprint:

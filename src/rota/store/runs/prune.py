@@ -89,6 +89,15 @@ def last_id_of(micros: int) -> str:
 
 def drop_runs(rows: Sequence[Row]) -> Work[int]:
     async def body(tx: Tx) -> int:
+        return len(await drop(rows)(tx))
+
+    return body
+
+
+def drop(rows: Sequence[Row]) -> Work[set[str]]:
+    """Delete runs that have ended, with all that belongs to them, and what they conducted. Return the ids."""
+
+    async def body(tx: Tx) -> set[str]:
         # Looked for in an earlier read transaction, which blocks nobody; so looked at again under the lock. Parents
         # come before their replicas.
         locked = await tx.fetch("lock_prunable", rows)
@@ -108,7 +117,7 @@ def drop_runs(rows: Sequence[Row]) -> Work[int]:
             skips = [run.skip for run in dropped if run.state == "skipped" and run.schedule_id is not None]
             if skips:
                 await tx.fetch("forget_skips", skips)
-        return len(old)
+        return {str(id) for (id,) in old}
 
     return body
 

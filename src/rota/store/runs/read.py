@@ -10,12 +10,15 @@ import msgspec
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Pause
+from rota.core.limits.limits import Gate
 from rota.core.progress.notes import Progress, percentage_of, progress_of
 from rota.core.runs.dependencies import is_whole
+from rota.core.runs.payload import TakenResult
 from rota.core.runs.run import Attempt, Measures, NewRun, Run, RunError
 from rota.core.states import Outcome, RunState
 from rota.errors import AmbiguousRun, UnknownRun
 from rota.store.databases.database import Database, Row, Tx
+from rota.store.schedules.schedule_row import decoded
 from rota.values.instants import instant, maybe_instant
 from rota.values.scope import Scope
 
@@ -27,6 +30,17 @@ _SHOWN, _NEWEST = 6, 1_000
 _LOOKED_AT = 100_000
 """Scopes have no index: of so many runs those of one scope are picked out, and whoever asks cannot make it take longer.
 """
+
+
+class RetryFacts(msgspec.Struct, frozen=True):
+    """Parts of a retry: the old run, a copy of it, its job as it is stored, the limits of its schedule, and what its
+    arguments take from other runs, if it ended before they were filled."""
+
+    run: Run
+    copy: NewRun
+    job: JobDefinition | None
+    schedule_gates: tuple[Gate, ...]
+    taken: Sequence[TakenResult] = ()
 
 
 async def get_run(tx: Tx, run_id: str) -> Run:
@@ -63,12 +77,17 @@ async def require_within(tx: Tx, run_id: str, within: Scope | None) -> None:
         raise UnknownRun(run_id)
 
 
+async def copies_of(tx: Tx, run_ids: Sequence[str]) -> dict[str, NewRun]:
+    """Return copies of runs, by their ids."""
+    rows = await tx.fetch("copies_of", [(id,) for id in run_ids])
+    facts: list[list[Any]] = [[str(fact) if isinstance(fact, UUID) else fact for fact in row] for row in rows]
+    return {id: NewRun(id, *others) for id, *others in facts}
+
+
 async def copy_of(tx: Tx, run_id: str) -> NewRun:
-    rows = await tx.fetch("copy_of", id=run_id)
-    if not rows:
-        raise UnknownRun(run_id)
-    facts: list[Any] = [str(fact) if isinstance(fact, UUID) else fact for fact in rows[0]]
-    return NewRun(*facts)
+    for copy in (await copies_of(tx, [run_id])).values():
+        return copy
+    raise UnknownRun(run_id)
 
 
 async def metadata_of(tx: Tx, run_ids: Sequence[str]) -> list[str | None]:
@@ -109,7 +128,7 @@ async def _find_run(tx: Tx, part: str, within: Scope | None, newest: list[str]) 
 async def _newest(tx: Tx, within: Scope | None) -> list[str]:
     if within is not None:
         return await _beginning_with(tx, "", within, _NEWEST)
-    return [str(id) for (id,) in await tx.fetch("newest_ids")]
+    return [str(id) for (id,) in await tx.fetch("newest_ids", limit=1_000)]
 
 
 async def _beginning_with(tx: Tx, digits: str, within: Scope | None, most: int) -> list[str]:
@@ -253,3 +272,41 @@ def _attempt(row: Row) -> Attempt:
 
 def error_of(text: str | None) -> RunError | None:
     return msgspec.json.decode(text, type=RunError) if text else None
+
+
+async def retry_facts(tx: Tx, part: str, within: Scope | None = None) -> RetryFacts:
+    run = await run_within(tx, part, within)
+    for facts in (await _retry_facts(tx, [run])).values():
+        return facts
+    raise UnknownRun(part)
+
+
+async def retry_facts_of(tx: Tx, run_ids: Sequence[str], within: Scope | None = None) -> dict[str, RetryFacts]:
+    """Return the parts of the retries of those of these runs that are there, by run."""
+    runs = await runs_by_id(tx, run_ids)
+    return await _retry_facts(tx, [run for run in runs if within is None or run.scope == within])
+
+
+async def _retry_facts(tx: Tx, runs: Sequence[Run]) -> dict[str, RetryFacts]:
+    gates: dict[str | None, tuple[Gate, ...]] = {}
+    for name in {run.schedule for run in runs if run.schedule}:
+        for id, _, _, definition, *_ in await tx.fetch("get_schedule", name=name):
+            gates[name] = decoded(definition).gates(str(id), name)
+    jobs = {name: await job(tx, name) for name in {run.job for run in runs}}
+    copies = await copies_of(tx, [run.id for run in runs])
+    taken = await _taken_by(tx, [run.id for run in runs if run.started_at is None])
+    return {
+        run.id: RetryFacts(run, copies[run.id], jobs[run.job], gates.get(run.schedule, ()), taken.get(run.id, ()))
+        for run in runs
+        if run.id in copies  # race: a purge may have deleted it since it was read
+    }
+
+
+async def _taken_by(tx: Tx, run_ids: Sequence[str]) -> dict[str, list[TakenResult]]:
+    """Return what the arguments of these runs, which never began, would take now."""
+    taken: dict[str, list[TakenResult]] = {}
+    for id, places, after, state, result in (
+        await tx.fetch("results_again", [(id,) for id in run_ids]) if run_ids else ()
+    ):
+        taken.setdefault(str(id), []).append(TakenResult(str(after), places, state is not None, result))
+    return taken

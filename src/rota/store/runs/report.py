@@ -7,8 +7,18 @@ from functools import partial
 
 import msgspec
 
+from rota.core.ledger.audit import REAPER
 from rota.core.runs.error_fingerprint import stored_error
-from rota.core.runs.outcome import End, Lease, Report, Requeue, after_report, is_handed_over
+from rota.core.runs.outcome import (
+    End,
+    EndedRun,
+    Lease,
+    Report,
+    Requeue,
+    SettledAttempt,
+    after_report,
+    is_handed_over,
+)
 from rota.core.runs.run import RunError
 from rota.core.schedules.backoff import adapted_backoff
 from rota.core.states import Outcome, RunState
@@ -16,6 +26,7 @@ from rota.core.workers.requirements import REPLICA
 from rota.store.databases.database import Completed, Row, Tx
 from rota.store.external import deadlines, handover
 from rota.store.jobs import pipeline_stages
+from rota.store.ledger import audit
 from rota.store.limits import slots
 from rota.store.runs.end import EndedRuns, EndEffects, end
 from rota.store.schedules.schedule_row import readable
@@ -30,14 +41,23 @@ class Reported(msgspec.Struct, frozen=True):
     """
 
     refused: list[Report]
-    settled: list[tuple[Outcome, RunState | None]] = []
-    in_vain: list[RunState] = []
+    settled: list[SettledAttempt] = []
+    in_vain: list[EndedRun] = []
 
 
 class Reaped(msgspec.Struct, frozen=True):
-    requeued: int
-    ended: int
-    states: list[RunState] = []
+    """Leases that were taken away. `settled`: what became of their runs; `in_vain`: how runs ended that needed them."""
+
+    settled: list[SettledAttempt] = []
+    in_vain: list[EndedRun] = []
+
+    @property
+    def requeued(self) -> int:
+        return sum(attempt.state is None for attempt in self.settled)
+
+    @property
+    def ended(self) -> int:
+        return len(self.settled) - self.requeued
 
 
 class _Ending(msgspec.Struct, frozen=True):
@@ -46,14 +66,23 @@ class _Ending(msgspec.Struct, frozen=True):
     next: Requeue | End
 
 
+Leases = dict[tuple[str, int], Lease]
+"""Leases that this transaction has locked, by run and fence, until they end."""
+
+
 async def report(tx: Tx, reports: Sequence[Report]) -> Reported:
     freed: list[Row] = []
-    results = [await _report_each_run_once(tx, turn, freed) for turn in _turns(reports)]
+    # Most reports are successes of whole runs: their statement takes the leases by itself. Of others, all leases are
+    # locked before anything else: by the second statement of ends, the first has runs and dependents, which whoever has
+    # a later lease waits for (deadlock with the reaper).
+    others = [report for report in reports if report.part or report.outcome is not Outcome.SUCCEEDED]
+    leases = await _locked(tx, reports) if others else {}
+    results = [await _report_each_run_once(tx, turn, leases, freed) for turn in _turns(reports)]
     settled = [attempt for result in results for attempt in result.settled]
     # Limits are last in the lock order, and opened once for all turns: in between, a lease of the next turn would be
     # locked after a limit.
     await slots.open_limits(tx, freed)
-    in_vain = [state for result in results for state in result.in_vain]
+    in_vain = [run for result in results for run in result.in_vain]
     return Reported([stale for result in results for stale in result.refused], settled, in_vain)
 
 
@@ -70,34 +99,35 @@ def _turns(reports: Sequence[Report]) -> Iterator[Sequence[Report]]:
         reports = [report for report in reports if report is not turn[report.run_id]]
 
 
-async def _report_each_run_once(tx: Tx, batch: Sequence[Report], freed: list[Row]) -> Reported:
-    reports = await pipeline_stages.advance(tx, batch)
+async def _report_each_run_once(tx: Tx, batch: Sequence[Report], leases: Leases, freed: list[Row]) -> Reported:
+    reports = await pipeline_stages.advance(tx, batch, leases)
     successes = [report for report in reports if report.outcome is Outcome.SUCCEEDED]
     unsuccessful = [report for report in reports if report.outcome is not Outcome.SUCCEEDED]
-    # Most reports are successes: their statements check the fence by themselves. Only the others are locked, read and
-    # decided in Python.
+    # Their statement checks the fence by itself. Only the others are read and decided in Python.
     done = await tx.hot.complete(successes) if successes else Completed(set(), [])
     settled = done.ids
+    # Taken out here and below: a second report of the same run meets what this one leaves behind.
+    for report in successes if leases else ():
+        if report.run_id in settled:
+            del leases[report.run_id, report.fence]
     followed = dict.fromkeys(done.followed, RunState.SUCCEEDED.value)
-    limited = [report.run_id for report in successes if report.limited and report.run_id in settled]
-    freed += (await end(tx, EndedRuns(followed, held=limited, signalled=True))).freed
+    freed += done.freed
+    freed += (await end(tx, EndedRuns(followed, signalled=True))).freed
     endings: list[_Ending] = []
-    vain: list[RunState] = []
-    if unsuccessful:
-        leases = {lease.run_id: lease for lease in map(_lease, await _lock(tx, unsuccessful))}
-        # Fenced: what has no lease under its fence is a zombie's report, or one that is repeated (`_not_repeated`).
-        current = [report for report in unsuccessful if report.run_id in leases]
+    vain: list[EndedRun] = []
+    # Fenced: what has no lease under its fence is a zombie's report, or one that is repeated (`_not_repeated`).
+    current = [report for report in unsuccessful if (report.run_id, report.fence) in leases]
+    if current:
         adapted = await _adapted(tx, current)
-        pairs = [(leases[report.run_id], await handover.unless_done(tx, report)) for report in adapted]
+        pairs = [(leases.pop((one.run_id, one.fence)), await handover.unless_done(tx, one)) for one in adapted]
         await handover.hand_over(tx, [(lease, report) for lease, report in pairs if is_handed_over(lease, report)])
         endings = [_ending(lease, report) for lease, report in pairs if not is_handed_over(lease, report)]
         aftermath = await _apply(tx, endings)
         freed += aftermath.freed
         vain = aftermath.in_vain
-        settled |= leases.keys()
+        settled |= {report.run_id for report in current}
     unsettled = [report for report in batch if report.run_id not in settled]
-    outcomes = [(_settled(ending), _final(ending)) for ending in endings]
-    return Reported(await _not_repeated(tx, unsettled), outcomes, vain)
+    return Reported(await _not_repeated(tx, unsettled), [_settled(ending) for ending in endings], vain)
 
 
 async def _adapted(tx: Tx, reports: Sequence[Report]) -> Sequence[Report]:
@@ -120,8 +150,10 @@ async def _adapted(tx: Tx, reports: Sequence[Report]) -> Sequence[Report]:
     ]
 
 
-async def _lock(tx: Tx, reports: Sequence[Report]) -> Sequence[Row]:
-    return await tx.fetch("lock_leases", [(report.run_id, report.fence) for report in reports])
+async def _locked(tx: Tx, reports: Sequence[Report]) -> Leases:
+    held = sorted({(report.run_id, report.fence) for report in reports})
+    leases = map(_lease, await tx.fetch("lock_leases", held))
+    return {(lease.run_id, lease.fence): lease for lease in leases}
 
 
 async def _not_repeated(tx: Tx, reports: list[Report]) -> list[Report]:
@@ -145,11 +177,19 @@ async def reap(tx: Tx, limit: int) -> Reaped:
     endings = [_ending(lease, report) for (lease, _), report in zip(overdue, adapted, strict=True)]
     aftermath = await _apply(tx, endings)
     await slots.open_limits(tx, aftermath.freed)
+    await _note_losses(tx, leases)
     if endings:  # last: the next reaper waits for this row
         await tx.fetch("note_taken_away", leases=len(endings))
-    requeued = sum(isinstance(ending.next, Requeue) for ending in endings)
-    states = [state for ending in endings if (state := _final(ending)) is not None]
-    return Reaped(requeued, len(endings) - requeued, states + aftermath.in_vain)
+    return Reaped([_settled(ending) for ending in endings], aftermath.in_vain)
+
+
+async def _note_losses(tx: Tx, leases: Sequence[Lease]) -> None:
+    """Note which runs each worker lost: nothing else tells later what a worker held when it went silent."""
+    lost: dict[str, list[str]] = {}
+    for lease in leases:
+        lost.setdefault(lease.worker_id, []).append(str(lease.run_id))
+    for worker_id, runs in sorted(lost.items()):
+        await audit.note(tx, "worker", worker_id, "lost_runs", REAPER, {"runs": runs})
 
 
 async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> None:
@@ -162,12 +202,10 @@ async def take_away(tx: Tx, leases: Sequence[tuple[str, int]]) -> None:
     await slots.open_limits(tx, (await _apply(tx, endings)).freed)
 
 
-def _settled(ending: _Ending) -> Outcome:
-    return Outcome.SUCCEEDED if ending.report.advances else ending.report.outcome
-
-
-def _final(ending: _Ending) -> RunState | None:
-    return ending.next.state if isinstance(ending.next, End) else None
+def _settled(ending: _Ending) -> SettledAttempt:
+    outcome = Outcome.SUCCEEDED if ending.report.advances else ending.report.outcome
+    state = ending.next.state if isinstance(ending.next, End) else None
+    return SettledAttempt(outcome, state, ending.lease.job, ending.lease.queue)
 
 
 def _ending(lease: Lease, report: Report) -> _Ending:

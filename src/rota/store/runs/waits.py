@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rota.core.ledger.audit import RELEASED
 from rota.core.runs.admission import Hold, is_queued
+from rota.core.runs.payload import MOST_FILLED, filled, size_of
 from rota.core.states import RunState
 from rota.store.databases.database import Row, Tx
 from rota.store.ledger import audit
@@ -45,18 +46,44 @@ async def bequeath(tx: Tx, run_id: str) -> None:
         await follow(tx, pairs)
 
 
-async def go_on(tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None = None) -> None:
-    """Let those of these runs go on that wait for no other; `after` says whose end they waited for, where known."""
+async def go_on(
+    tx: Tx, run_ids: Sequence[str], after: Mapping[str, str] | None = None, takers: Collection[str] = ()
+) -> None:
+    """Let those of these runs go on that wait for no other; `after` says whose end they waited for, where known.
+
+    `takers` may have arguments that are results: they are there when the run goes on, and not before.
+    """
     rows = [(id,) for id in run_ids]
     # Two predecessors that end at once must not each see the other's wait: the second one waits here for the first.
     await tx.fetch("lock_waiting", rows)
     gone_on = await tx.fetch("go_on", rows)
+    if takers:
+        await fill(tx, {str(id) for id, *_ in gone_on} & {*takers})
     # Limits come after the runs that wait, as everywhere.
     await _wake_limits(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == Hold.LIMITED and key is not None])
     await _note_released(tx, gone_on, after or {})
     tx.wake(*[queue for _, queue, _, _, _ in gone_on])
     if any(hold == Hold.PARENT for _, _, hold, _, _ in gone_on):
         tx.wake(replicas.CONDUCTOR)
+
+
+async def too_large(tx: Tx, takers: Iterable[str]) -> set[str]:
+    """Return those of these runs whose arguments would be too large, by the results that are there."""
+    sizes: dict[str, int] = {}
+    for id, places, length in await tx.fetch("sizes_passed", [(id,) for id in sorted(takers)]):
+        sizes[str(id)] = sizes.get(str(id), 0) + size_of(places, int(length))
+    return {id for id, size in sizes.items() if size > MOST_FILLED}
+
+
+async def fill(tx: Tx, run_ids: Collection[str]) -> None:
+    """Fill the arguments of these runs that are results of the runs they followed, all of which succeeded."""
+    if run_ids:
+        rows = await tx.fetch("results_passed", [(id,) for id in sorted(run_ids)])
+        payloads = {str(id): payload for id, payload, _, _ in rows}
+        results: dict[str, list[tuple[str, str | None]]] = {id: [] for id in payloads}
+        for id, _, places, result in rows:
+            results[str(id)].append((places, result))
+        await tx.fetch("fill_payloads", [(id, filled(payloads[id], results[id])) for id in sorted(payloads)])
 
 
 async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str]) -> None:

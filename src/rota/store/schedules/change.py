@@ -1,4 +1,4 @@
-"""Create, change, pause, resume and delete schedules. Each is a revision, decided while the cursor is locked."""
+"""Create, change, pause, resume, delete and restore schedules: each a revision, decided under the cursor's lock."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from rota.core.ledger.verify import is_zoned
 from rota.core.planning.catch_up import Gap
 from rota.core.planning.tick import SECOND
 from rota.core.schedules.policies import CatchUp, catch_up_after_pause
-from rota.core.schedules.revisions import JOB_RESUMED, RESUMED, Change, first_cursor
+from rota.core.schedules.revisions import DELETED, JOB_RESUMED, RESTORED, RESUMED, Change, first_cursor
 from rota.core.schedules.schedule import ScheduleDefinition
+from rota.core.schedules.view import shown_document
 from rota.errors import BadTrigger, DuplicateSchedule, UnknownJob, UnknownSchedule
 from rota.store.alerts import expectations, notifications
 from rota.store.alerts.emit_signal import tell_missed
@@ -82,11 +83,11 @@ async def create(
         await expectations.declare(tx, _subject(row), definition.expect)
 
 
-async def require_job(tx: Tx, job: str) -> None:
+async def require_job(tx: Tx, job: str, *, hint: str | None = None) -> None:
     """Lock a schedule's future job, before its cursor (lock order). Raise `UnknownJob` if it is dropped."""
     await tx.fetch("lock_job", job=job)
     if await tx.fetch("job_is_dropped", job=job):
-        raise UnknownJob(job)
+        raise UnknownJob(job, otherwise=hint)
 
 
 async def _is_made(tx: Tx, id: str, name: str) -> bool:
@@ -208,11 +209,43 @@ async def resume_with(tx: Tx, row: ScheduleRow, new_id: NewId, mode: str, actor:
 
 
 async def delete(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> None:
-    """Delete a schedule. Its runs and its ledger stay; a new schedule may take its name."""
-    await revise(tx, row, Change(note="deleted", actor=actor), new_id, deleted=True)
+    """Delete a schedule. Its row, its runs and its ledger stay; a new schedule may take its name.
+
+    The event shows the definition, without secrets: the row, which `restore` needs, is dropped in the end.
+    """
+    details = {"definition": shown_document(row.name, row.definition)}
+    await revise(tx, row, Change(note=DELETED, actor=actor, details=details), new_id, deleted=True)
     await expectations.delete(tx, _subject(row), actor=actor)
     if row.definition.awaited is not None:
         await job_triggers.forget(tx, row.id)
+
+
+async def find_deleted(tx: Tx, name: str) -> ScheduleRow | None:
+    """Lock and return the schedule of this name that was deleted last. None if there is none left, or it is back."""
+    for id, no, job in await tx.fetch("deleted_schedule", name=name):
+        await require_job(
+            tx, job, hint=f"restore the job first: `rota job restore {job}`"
+        )  # its lock before the cursor's
+        await tx.fetch("lock_cursor", no=no)
+        for row in await tx.fetch("read_deleted", id=id):
+            return schedule_row(row)
+    return None
+
+
+async def restore(tx: Tx, row: ScheduleRow, new_id: NewId, actor: str | None) -> None:
+    """Undo the deletion of a schedule, which the caller has locked; no other has its name.
+
+    It goes on from now: the time since it was deleted is like a pause that nothing catches up with. It keeps its
+    revisions, its number of runs and its own pause; whether its job is paused may have changed meanwhile.
+    """
+    definition = row.definition
+    job_paused = len(await tx.fetch("job_is_paused", job=definition.job))
+    await job_triggers.heed(tx, row.id, row.name, definition)
+    await notifications.heed_schedule(tx, row.name)
+    change = Change(note=RESTORED, actor=actor, details={"job": definition.job, "owner": row.owner})
+    await revise(tx, row, change, new_id, job_paused=job_paused, tzdata=TZDATA_VERSION)
+    if definition.expect is not None:
+        await expectations.declare(tx, _subject(row), definition.expect)
 
 
 async def rest_anew(tx: Tx, row: ScheduleRow, new_id: NewId) -> None:

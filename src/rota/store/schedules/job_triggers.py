@@ -179,7 +179,7 @@ def _resting(row: ScheduleRow) -> str | None:
         return "the schedule is disabled"
     if row.paused_at is not None:
         return "the schedule is paused"
-    return f"job {row.definition.job!r} is paused" if row.job_paused else None
+    return f"job {row.definition.job!r} is paused or cancelled" if row.job_paused else None
 
 
 def _filled(pattern: RunTemplate, name: str, scope: Scope, signal: Signal, ended: Ended) -> RunTemplate:
@@ -201,7 +201,8 @@ def _filled(pattern: RunTemplate, name: str, scope: Scope, signal: Signal, ended
 async def _apply(tx: Tx, turn: _Turn) -> None:
     if not turn.pairs:
         return
-    under = await quotas.under(tx, {planned.scope for _, planned in turn.pairs})
+    works = {(work.template.job.name, work.template.place[0]) for work, _ in turn.pairs}
+    under = await quotas.under(tx, {planned.scope for _, planned in turn.pairs}, works)
     made = await make_runs(tx, turn.pairs, turn.now, under)
     if made:
         await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, TypeVar
 
@@ -15,15 +15,15 @@ from rota.core.jobs.unique import KeyHold
 from rota.core.runs.run import Run
 from rota.core.schedules.recent_runs import Recent, checked_recent
 from rota.core.schedules.revisions import Change
-from rota.core.schedules.schedule import Schedule, ScheduleDefinition
+from rota.core.schedules.schedule import FAILING, LATE, Schedule, ScheduleDefinition
 from rota.core.schedules.view import trouble_of
-from rota.errors import ChangedMeanwhile, UnknownSchedule
+from rota.errors import ChangedMeanwhile, DuplicateSchedule, UnknownSchedule
 from rota.store.databases.database import Database, Row, Tx, Work
 from rota.store.monitoring import recent_runs
 from rota.store.planning.plan import NewId
 from rota.store.runs import idempotency, read
 from rota.store.schedules import change as schedule_changes
-from rota.store.schedules import trigger_now
+from rota.store.schedules import documents, trigger_now
 from rota.store.schedules.schedule_row import ScheduleRow, decoded, readable
 from rota.values.instants import instant
 from rota.values.scope import Scope
@@ -51,6 +51,13 @@ class Surroundings(msgspec.Struct, frozen=True):
     schedules: Mapping[str, Schedule]
     jobs: Mapping[str, JobDefinition]
     now: int
+
+
+_TROUBLES = {
+    FAILING: "exists (select 1 from rota_lane l where l.schedule_id = rota_schedule_now.id and l.failures >= 3)",
+    LATE: "next_at < :now - 10000000",
+}
+"""Conditions of schedules in trouble, as attention has them."""
 
 
 class ScheduleStore:
@@ -87,6 +94,13 @@ class ScheduleStore:
             return await read_schedule(tx, name)
 
         return await self._changing(name, apply, job=definition.job)
+
+    async def apply(
+        self, owner: str, wanted: Mapping[str, ScheduleDefinition], gone: Collection[str], actor: str | None
+    ) -> None:
+        """Create and change the schedules `wanted` under one owner, and delete those that are `gone`: all or none."""
+        ids = {name: self._new_id() for name in wanted}
+        await self._transact(lambda tx: documents.apply(tx, owner, wanted, gone, ids, actor, self._new_id))
 
     async def declare(self, name: str, definition: ScheduleDefinition, change: Change) -> None:
         """Apply a changed declaration, unless another process has applied it since."""
@@ -134,6 +148,27 @@ class ScheduleStore:
             await schedule_changes.delete(tx, row, self._new_id, actor)
 
         await self._transact(body)
+
+    async def restore(self, name: str, actor: str | None) -> Schedule:
+        """Undo the deletion of the schedule that had this name last."""
+        tried: list[str] = []
+
+        async def body(tx: Tx) -> Schedule:
+            if (existing := await find_schedule(tx, name)) is not None:
+                if existing.id in tried:
+                    return existing  # an earlier try, whose answer got lost, has restored it
+                raise DuplicateSchedule(
+                    name, hint=f"update it with the deleted one, as `rota audit --subject {name}` shows it"
+                )
+            row = await schedule_changes.find_deleted(tx, name)
+            if row is None:
+                names = [other for (other,) in await tx.fetch("deleted_names")]
+                raise UnknownSchedule(name, names, otherwise="a deleted schedule is kept for 30 days")
+            tried.append(row.id)
+            await schedule_changes.restore(tx, row, self._new_id, actor)
+            return await read_schedule(tx, name)
+
+        return await self._transact(body)
 
     async def trigger(
         self,
@@ -222,6 +257,9 @@ class ScheduleStore:
         conditions += [f"{column} = :{column}" for column, value in filters.items() if value]
         conditions += ["{name_in_small} like :text escape '!'"] if text else []
         values: dict[str, Any] = {name: value for name, value in {**filters, "text": _like(text)}.items() if value}
+        if state in _TROUBLES:
+            conditions.append(_TROUBLES[state])
+            state = "active"
         bite = limit if state is None else max(limit, _BITE)  # a state follows from several columns: filtered here
         sql = (
             f"select {{schedule_columns}} from rota_schedule_now where {' and '.join(conditions)} "
@@ -314,7 +352,7 @@ def _like(text: str | None) -> str | None:
 def schedule_of(row: Row) -> Schedule:
     """Build a schedule from the columns of `{schedule_columns}`, in their order."""
     (id, name, job, definition, owner, revision, enabled, paused_at, paused_by, pause_reason, resume_at, job_paused,
-     cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at) = row  # fmt: skip
+     cursor_at, next_plan, awaits, fired, tzdata, trouble, created_at, updated_at, job_cancelled_at) = row  # fmt: skip
     return Schedule(
         id=str(id),
         name=name,
@@ -328,6 +366,7 @@ def schedule_of(row: Row) -> Schedule:
         pause_reason=pause_reason,
         resume_at=None if resume_at is None else instant(resume_at),
         job_paused=bool(job_paused),
+        job_cancelled=job_cancelled_at is not None,
         cursor_at=instant(cursor_at),
         next_plan=None if next_plan is None else instant(next_plan),
         awaits=None if awaits is None else str(awaits),

@@ -6,6 +6,7 @@ import msgspec
 
 from rota.core.runs.claim import NIL_ID
 from rota.core.schedules.revisions import JOB_CANCELLED, JOB_PAUSED, Change
+from rota.core.schedules.schedule import own_owner
 from rota.store.databases.database import Tx
 from rota.store.planning.plan import NewId
 from rota.store.schedules import change as schedule_changes
@@ -90,11 +91,6 @@ async def drop_schedules_of(tx: Tx, job: str, actor: str | None, new_id: NewId, 
             await schedule_changes.delete(tx, row, new_id, actor)
         elif row.job_paused:
             await schedule_changes.resume_with(tx, row, new_id, "skip", actor, job_paused=0)
-
-
-def own_owner(job: str) -> str:
-    """Return the owner of the schedule that was created together with its job."""
-    return f"job:{job}"
 
 
 async def _of_job(

@@ -39,7 +39,8 @@ async def trigger(
         after[scope] = after_decision(after[scope], run.run_id, decision)
     tick = Tick(tuple(planned), (), after, row.cursor_at, row.next_plan, None, row.fired)
     work = PlannedSchedule(row, row.standing, pattern, lanes, tick)
-    made = await make_runs(tx, [(work, run) for run in planned], int(now), await quotas.under(tx, scopes))
+    under = await quotas.under(tx, scopes, [(pattern.job.name, pattern.place[0])])
+    made = await make_runs(tx, [(work, run) for run in planned], int(now), under)
     await tx.fetch("insert_lane_runs", [lane_run(*pair) for pair in made])
     run_ids = [run.run_id for run in planned]
     await _refuse_skipped(tx, row.name, run_ids)

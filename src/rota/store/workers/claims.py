@@ -65,7 +65,13 @@ async def claim(tx: Tx, request: OrderedRequest, monotonic: Callable[[], float])
     claiming.answer.took, claiming.answer.learn = monotonic() - began, learn
     for ask in request.asks:
         await claiming.claim(ask)
-    return claiming.answer
+    answer = claiming.answer
+    # All slots are given to others than plain runs, and nothing waits for a place in the buffer: a look before one of
+    # them has ended would be in vain.
+    buffers = request.slots < sum(ask.wanted for ask in request.asks)
+    if answer.left and answer.others and not heads.plain and not buffers and len(answer.others) >= request.slots:
+        answer.held_up = True
+    return answer
 
 
 class _Claiming:
@@ -76,11 +82,11 @@ class _Claiming:
         self._monotonic = monotonic
         self._request = request
         self._heads = heads
+        self._open_left = False  # whether the last claim under limits left one open
         self.answer = OrderedClaims()
 
     async def claim(self, ask: QueueRequest) -> None:
-        limited = self._request.limited(ask.queue, self._free(ask))
-        open_keys = await slots.heads(self._tx, limited) if self._heads.limits else []
+        open_keys = self._heads.open_keys.get(ask.queue, [])
         taken = await self._claim_first(ask, open_keys)
         empty = [key for key in open_keys if key.run_id is None]
         # Whatever was taken: a busy worker would look at them again and again. A claim under limits has seen to them.
@@ -95,12 +101,16 @@ class _Claiming:
         answer.mixed = answer.mixed or any(source is not Source.PLAIN for source in firsts)
         for place, (_, source) in enumerate(turns, 1):
             before = turns[place][0].later(self._request.slack) if place < len(turns) else END
-            if source is not Source.PLAIN and self._free(ask) <= 0:
+            if source is Source.RESTRICTED and self._free(ask) <= 0:
                 answer.held_up = True  # nothing behind it is claimed meanwhile, which would begin before it
                 answer.left.add(ask.queue)
                 return None
-            if await self._take(ask, source, before, open_keys):
-                if len(turns) > 1 or source is not Source.PLAIN:
+            taken = await self._take(ask, source, before, open_keys)
+            if answer.held_up:
+                answer.left.add(ask.queue)
+                return source if taken else None
+            if taken:
+                if len(turns) > 1 or source is Source.RESTRICTED or (source is Source.LIMITED and self._open_left):
                     answer.left.add(ask.queue)
                 return source
             answer.missed = True  # somebody else has it, or its limits turn out to be full: the next ones may go
@@ -136,7 +146,10 @@ class _Claiming:
         if source is Source.RESTRICTED:
             claims = (await requirements.claim(tx, request.restricted(ask.queue, self._free(ask), before))).claims
         else:
-            limited = await slots.claim(tx, request.limited(ask.queue, self._free(ask), before), open_keys)
+            ordered = request.limited(ask.queue, ask.wanted, before, self._free(ask))
+            limited = await slots.claim(tx, ordered, open_keys)
+            self._open_left = limited.left
+            answer.held_up = answer.held_up or limited.held_up
             answer.shut = answer.shut or limited.shut
             answer.emptied += limited.emptied
             claims = limited.claims

@@ -10,8 +10,10 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.ledger.audit import CONDUCTS
 from rota.core.limits.limits import LimitedRun
+from rota.core.limits.lines import line_key
 from rota.core.runs.claim import NIL_ID
 from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.outcome import EndedRun
 from rota.core.runs.run import RunError
 from rota.core.states import RunState
 from rota.core.workers.replicas import Finish, More, Replica, Replicas, Stop, decide, done_share, result_of
@@ -44,7 +46,7 @@ class ConductResult(msgspec.Struct, frozen=True):
 
     count: int
     next_in: int | None
-    ended: list[RunState]
+    ended: list[EndedRun]
 
 
 class _Parent(msgspec.Struct, frozen=True):
@@ -71,7 +73,7 @@ class ReplicaStore:
         """`absent`: look, too, for replicas whose worker is gone."""
         # One cheap question first: mostly there is nothing to conduct, and every server asks again and again.
         next_in, looks, conducts = await self._database.glance(_work)
-        ended: list[RunState] = []
+        ended: list[EndedRun] = []
         count = await self._begin_due() if next_in is not None and next_in <= 0 else 0
         if looks:
             count += await self._look(ended)
@@ -86,29 +88,29 @@ class ReplicaStore:
         # `after`, because parents that wait for workers stay due: the next batch must not begin with them again.
         count, after = 0, (0, NIL_ID)
         while True:
-            begun = await self._database.transact(partial(_begin_some, after=after, new_id=self._new_id))
+            begun = await self._database.transact(partial(_begin_some, after=after, new_id=self._new_id), acts=True)
             count += begun.count
             if begun.last is None:
                 return count
             after = begun.last
 
-    async def _look(self, ended: list[RunState]) -> int:
+    async def _look(self, ended: list[EndedRun]) -> int:
         """Decided under the lock of the run; needless replicas are stopped afterwards, each in its own transaction,
         because a report that ends one holds its lease first. What is cut short, the next look finds again."""
-        looked = await self._database.transact(partial(_look_at_some, new_id=self._new_id))
+        looked = await self._database.transact(partial(_look_at_some, new_id=self._new_id), acts=True)
         ended += looked.ended
         for run_id, reason in looked.needless:
             ended += await self._database.transact(partial(_stop, run_id=run_id, reason=reason))
         return looked.count
 
-    async def _give_up_absent(self, ended: list[RunState]) -> int:
+    async def _give_up_absent(self, ended: list[EndedRun]) -> int:
         # Found without locks. `_expire` and `_let_others` look again under them, in a transaction for each replica, so
         # that none of its locks is held while another is waited for.
         gone, last = await self._database.read(partial(_absent, after=self._looked_to))
         self._looked_to = last or NIL_ID
         for run_id, worker, bound in gone:
             give_up = _expire if bound else _let_others
-            ended += await self._database.transact(partial(give_up, run_id=run_id, worker=worker))
+            ended += await self._database.transact(partial(give_up, run_id=run_id, worker=worker), acts=True)
         return len(gone)
 
 
@@ -122,7 +124,7 @@ class _Begun(msgspec.Struct, frozen=True):
 class _Looked(msgspec.Struct, frozen=True):
     count: int
     needless: list[tuple[str, str]]
-    ended: list[RunState]
+    ended: list[EndedRun]
 
 
 async def _work(tx: Tx) -> tuple[int | None, int, int]:
@@ -181,17 +183,19 @@ async def _begin(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str])
 
 
 async def _make(tx: Tx, parent: _Parent, more: More, new_id: Callable[[], str]) -> list[LimitedRun]:
-    """Replicas are what runs: each is under the quota of its scope. They were asked for with their parent, so that none
-    is refused because too many wait. Returns those for which limits are to be opened, all of a transaction at once."""
+    """Replicas are what runs: each is under the quota of its scope, and under live limits. They were asked for with
+    their parent, so that none is refused because too many wait. Returns those for which limits are to be opened, all of
+    a transaction at once."""
     bound = bool(more.workers)
-    gates = (await quotas.under(tx, [parent.scope])).get(parent.scope, ())
+    under = await quotas.under(tx, [parent.scope], [(parent.job, parent.queue)])
+    gates = under.gates(parent.job, parent.queue, parent.scope)
     children = [(new_id(), worker) for worker in more.workers or (None,) * more.count]
     await requirements.keep(tx, {REPLICA: "{}"})
     await tx.fetch("insert_replica_runs", [(id, parent.id) for id, _ in children])
     await tx.fetch("insert_replicas", [(parent.id, id, worker, int(bound)) for id, worker in children])
     await tx.fetch("insert_replica_waits", [(parent.id, id) for id, _ in children])
     # After the runs, whose columns these rows repeat.
-    await tx.fetch("insert_replica_readies", [(*child, gates[0].key if gates else None) for child in children])
+    await tx.fetch("insert_replica_readies", [(*child, line_key(gates)) for child in children])
     gated = [LimitedRun(id, parent.job, gates) for id, _ in children] if gates else []
     await admit.place(tx, gated)
     return gated
@@ -201,7 +205,7 @@ async def _look_at_some(tx: Tx, new_id: Callable[[], str]) -> _Looked:
     parents = [_parent(row) for row in await tx.fetch("lock_looks", limit=_BATCH)]
     needless: list[tuple[str, str]] = []
     settled: list[Row] = []
-    ended: list[RunState] = []
+    ended: list[EndedRun] = []
     limited: list[LimitedRun] = []
     for parent in parents:
         # A statement of its own: the one that waited for the lock may not see what its last holder did.
@@ -250,9 +254,9 @@ async def _show_progress(tx: Tx, parent: _Parent) -> None:
 
 
 async def _end(
-    tx: Tx, parent: _Parent, state: RunState, own_replicas: Sequence[Replica], ended: list[RunState]
+    tx: Tx, parent: _Parent, state: RunState, own_replicas: Sequence[Replica], ended: list[EndedRun]
 ) -> None:
-    ended.append(state)
+    ended.append(EndedRun(state, parent.job, parent.queue))
     await tx.fetch("end_conduct", id=parent.id)
     error = _error(own_replicas) if state is RunState.FAILED else None
     await tx.fetch(
@@ -285,13 +289,18 @@ def _parent(row: Row) -> _Parent:
     return _Parent(str(run_id), fence, attempt, replica_policy, since, cancel_at, job, queue, Scope(*scope))
 
 
-async def _stop(tx: Tx, run_id: str, reason: str) -> list[RunState]:
+async def _stop(tx: Tx, run_id: str, reason: str) -> list[EndedRun]:
     """Cancel a replica; return how it ended, if it did: one that runs is asked to."""
     try:
         state = await cancel.cancel(tx, run_id, reason, CONDUCTING)
     except (NotCancellable, RunIsFinal, UnknownRun):  # it goes on to its end, or has ended meanwhile
         return []
-    return [state] if state.is_final else []
+    return [await _ended(tx, run_id, state)] if state.is_final else []
+
+
+async def _ended(tx: Tx, run_id: str, state: RunState) -> EndedRun:
+    ((job, queue),) = await tx.fetch("job_and_queue", id=run_id)
+    return EndedRun(state, job, queue)
 
 
 async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str, bool]], str | None]:
@@ -309,12 +318,12 @@ async def _absent(tx: Tx, after: str) -> tuple[list[tuple[str, str, bool]], str 
     return absent, last_of(parents, _WATCHED)
 
 
-async def _expire(tx: Tx, run_id: str, worker: str) -> list[RunState]:
+async def _expire(tx: Tx, run_id: str, worker: str) -> list[EndedRun]:
     expired = await cancel.expire_unclaimed(tx, run_id, f"worker {worker} is gone", CONDUCTING)
-    return [RunState.EXPIRED] if expired else []
+    return [await _ended(tx, run_id, RunState.EXPIRED)] if expired else []
 
 
-async def _let_others(tx: Tx, run_id: str, worker: str) -> list[RunState]:
+async def _let_others(tx: Tx, run_id: str, worker: str) -> list[EndedRun]:
     """Free a replica that was to be tried again by a worker that is gone; nothing ends. If somebody has it by now,
     nothing happens.
     """

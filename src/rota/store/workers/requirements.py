@@ -100,8 +100,7 @@ async def claim(tx: Tx, request: RestrictedRequest) -> RestrictedClaims:
     first = _one_suspect(sorted(candidates))[: request.slots]
     chosen = await replicas.reserve(tx, first, request.name)
     claims = await tx.hot.take(request, [candidate.run_id for candidate in chosen]) if chosen else []
-    mine = [msgspec.structs.replace(claimed, limited=False) for claimed in claims]
-    return RestrictedClaims(mine, len(candidates) >= request.slots, len(mine) < len(first))
+    return RestrictedClaims(claims, len(candidates) >= request.slots, len(claims) < len(first))
 
 
 async def first(tx: Tx, request: RestrictedRequest) -> Position | None:

@@ -9,6 +9,7 @@ import msgspec
 from rota.core.jobs.job import JobDefinition
 from rota.core.ledger.audit import RESTRICTED
 from rota.core.runs.run import Overrides
+from rota.core.workers.replicas import Replicas, require_able
 from rota.core.workers.requirements import CONDUCTS, NOTHING, REPLICA, Eligibility, Requirements, merged
 from rota.core.workers.worker import name_of
 from rota.errors import Conflict, RunIsFinal, Unavailable, UnknownRun
@@ -41,12 +42,25 @@ async def restrict(tx: Tx, run_id: str, only_workers: tuple[str, ...], actor: st
         return
     definition = await read.job(tx, job)
     eligibility = _eligibility(own, definition, mark)
+    if eligibility.conducts:
+        await _require_able(tx, run_id, eligibility, definition)
     fence = await change(tx, {run_id: eligibility})
     fence = max([fence, *(external for (external,) in await tx.fetch("fence_elsewhere", id=run_id))])
     new_overrides = msgspec.structs.replace(overrides, requirements=own)
-    await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(new_overrides).decode())
+    # Only now is the run's own row locked: one that nobody had any more, because it was ending, has ended meanwhile.
+    if not await tx.fetch("override_needs", id=run_id, overrides=msgspec.json.encode(new_overrides).decode()):
+        ((_, _, ended, *_),) = await tx.fetch("needs_of_run", id=run_id)
+        raise RunIsFinal(run_id, ended, "restricted")
     details = {"only_workers": list(only_workers) or None}
     await audit.note(tx, "run", run_id, RESTRICTED, actor, details, fence=fence)
+
+
+async def _require_able(tx: Tx, run_id: str, eligibility: Eligibility, definition: JobDefinition | None) -> None:
+    """Refuse too few workers for the replicas: the run could never end."""
+    begun = [msgspec.json.decode(text, type=Replicas) for (text,) in await tx.fetch("conduct_policy", id=run_id)]
+    policy = begun[0] if begun else definition.replicas if definition else None
+    if policy is not None:
+        require_able(policy, eligibility.requirements.only_workers, await replicas.of_run(tx, run_id))
 
 
 def _eligibility(own: Requirements, definition: JobDefinition | None, mark: str | None) -> Eligibility:
@@ -114,6 +128,9 @@ async def _change_replicas(tx: Tx, parents: Marked) -> None:
     held = {str(id): at for id, at, _, cancel_at in await tx.fetch("lock_leases_to_restrict", ids) if cancel_at is None}
     ready = {str(id) for id, _ in await tx.fetch("lock_ready_of", ids)}
     await tx.fetch("lock_conducts", [(id,) for id in sorted(parents)])
+    # Again, after the locks: one that was handed back meanwhile is nobody's, and waits for those who may have it now.
+    again = await tx.fetch("live_replicas", [(id,) for id in sorted(parents)])
+    rows = [(child, *others) for child, *others in again if (str(child),) in ids]
     await tx.fetch("assign_needs", [(id, eligibility.mark) for id, eligibility in parents.items()])
     await tx.fetch("look_at_conducts", [(id,) for id in sorted(parents)])
     tx.wake(replicas.CONDUCTOR)

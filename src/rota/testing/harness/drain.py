@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from rota.app import Rota
 from rota.core.runs.run import Run
 from rota.engine.engine import worker_info
-from rota.engine.loops.declare import declare_schedules
+from rota.engine.loops.declare import declare_notifications, declare_schedules
 from rota.engine.loops.planner import Planner
 from rota.engine.observability.log_capture import capture
 from rota.engine.worker.lifetime import Lifetime
@@ -32,6 +32,9 @@ async def drain_with(app: Rota, begun: Callable[[MortalWorker], None]) -> Sequen
     store = (await app.connect()).store
     await store.save_jobs(app.registry.definitions())
     await declare_schedules(store, app.registry.schedules, app.registry.schedules.providers)
+    hooks = [(name, told) for name, told in app.registry.notifications if told.hook]
+    if hooks:  # other notifications are not sent by tests
+        await declare_notifications(store, hooks)
     ran: dict[str, None] = {}
     planner = Planner(store, app.registry.schedules.providers, app.config.poll)
     async with AsyncExitStack() as exiting:

@@ -17,6 +17,7 @@ from rota.errors import Unavailable
 from rota.registry.jobs import Registry
 from rota.store import Database, Store
 from rota.store.databases.database import Hint, Session, Work
+from rota.store.databases.epoch import Standing
 
 T = TypeVar("T")
 
@@ -28,7 +29,9 @@ class Died(asyncio.CancelledError):
 class BreakableDatabase:
     """Proxy of a database. `fault` is called before each call and returns the error to raise, if any."""
 
+    standing: Standing  # the inner database's, as are the following
     polls: bool  # the inner database's, through __getattr__
+    hears: bool
 
     def __init__(self, inner: Database, fault: Callable[[], BaseException | None]) -> None:
         self._inner = inner
@@ -57,6 +60,10 @@ class BreakableDatabase:
     async def read(self, work: Work[T]) -> T:
         self._check()
         return await self._inner.read(work)
+
+    async def heed(self, work: Work[T]) -> T:
+        self._check()
+        return await self._inner.heed(work)
 
     async def foresee(self, work: Work[Any]) -> None:
         self._check()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from datetime import timedelta
@@ -36,6 +34,7 @@ from rota.testing.harness.drain import drain_with
 from rota.testing.harness.faults import BreakableDatabase, Died, MortalWorker, Outage
 from rota.testing.harness.manual_worker import HandWorker, RunReference, id_of
 from rota.testing.harness.pass_time import next_moment, pass_through
+from rota.testing.harness.temporary_database import migrate, temporary_database
 from rota.values.durations import Duration, parse_duration
 
 if TYPE_CHECKING:
@@ -153,8 +152,9 @@ class Harness:
 
     async def _enter(self) -> None:
         async with AsyncExitStack() as exiting:
-            url = self._url or _temporary_file(exiting)
-            await _migrate(url, self.clock)
+            url = self._url or await temporary_database(exiting, self.clock)
+            if self._url is not None:
+                await migrate(url, self.clock)
             exiting.enter_context(self.diverting(url))
             exiting.push_async_callback(self.app.aclose)
             self.client = await self.app.connect()
@@ -192,7 +192,8 @@ class Harness:
                 self.app.close()
 
     async def _open(self) -> Client:
-        store = Store(BreakableDatabase(open_database(self.config.database_url, self.clock), self._outage))
+        database = open_database(self.config.database_url, self.clock, accepts_copies=True)
+        store = Store(BreakableDatabase(database, self._outage))
         return Client(store, self.app.registry, self.config, self.app.meters)
 
     async def declare(self, name: str, /, **options: Any) -> None:
@@ -333,17 +334,3 @@ class Harness:
 
     async def cancel(self, run: RunReference) -> Run:
         return await self.client.cancel(id_of(run))
-
-
-def _temporary_file(exiting: AsyncExitStack) -> str:
-    folder = Path(tempfile.mkdtemp(prefix="rota-"))
-    exiting.callback(shutil.rmtree, folder, ignore_errors=True)
-    return f"sqlite:///{folder / 'rota.db'}"
-
-
-async def _migrate(url: str, clock: ManualClock) -> None:
-    store = Store(open_database(url, clock))
-    try:
-        await store.migrate()
-    finally:
-        await store.close()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from rota.core.jobs.pipelines import within
 from rota.core.progress.control_flow import HandedOver
 from rota.core.progress.notes import LogNote, Notes, ProgressNote, StepNote, encoded, hundredths
 from rota.core.progress.steps import StepState
-from rota.core.runs.claim import PLAIN, SUSPECTS, Claim, ClaimRequest, LimitedRequest, QueueRequest, RestrictedRequest
+from rota.core.runs.claim import PLAIN, SUSPECTS, Claim, ClaimRequest, OrderedRequest, QueueRequest
 from rota.core.runs.outcome import Report
 from rota.core.runs.run import Enqueued, Run
 from rota.core.states import Outcome
@@ -53,21 +54,16 @@ class HandWorker:
         return self.info.id
 
     async def claim(self, wanted: int = 1, *, queues: Iterable[str] | None = None, solo: bool = True) -> HandWorker:
-        """Claim up to `wanted` runs from each queue, as many limited and as many restricted ones; return itself."""
-        requests = tuple(QueueRequest(queue, wanted) for queue in (self.info.queues if queues is None else queues))
+        """Claim up to `wanted` runs from each queue, in the order in which every worker does; return itself.
+
+        Without `solo`, only those that a worker may keep for later: no limited, restricted or at-most-once runs.
+        """
+        asks = tuple(QueueRequest(queue, wanted) for queue in (self.info.queues if queues is None else queues))
         jobs = self._registry.known()
-        claims = await self._store.claim(
-            ClaimRequest(self.id, requests, jobs, self._lease, SUSPECTS if solo else PLAIN)
-        )
         if solo:
-            queues = tuple(ask.queue for ask in requests)
-            met = met_by(self.info, await self._store.known_requirements())
-            identity = (self.id, self.info.name)
-            limited = LimitedRequest(*identity, queues, jobs, self._lease, wanted, SUSPECTS, met)
-            claims += (await self._store.claim_limited(limited)).claims
-            if met:
-                restricted = RestrictedRequest(*identity, queues, jobs, self._lease, wanted, SUSPECTS, met)
-                claims += (await self._store.claim_restricted(restricted)).claims
+            claims = await self._claim_in_order(asks, jobs)
+        else:
+            claims = await self._store.claim(ClaimRequest(self.id, asks, jobs, self._lease, PLAIN))
         for claim in claims:
             handler = self._registry.for_run(claim.job, claim.job_version)
             assert handler is not None
@@ -75,6 +71,24 @@ class HandWorker:
             self._attempts[claim.run_id] = attempt = Attempt(claim, handler)
             attempt.began_at = self._store.clock.monotonic()
         return self
+
+    async def _claim_in_order(self, asks: tuple[QueueRequest, ...], jobs: Mapping[str, int]) -> list[Claim]:
+        """Claim until there is no more: one claim takes runs of one kind, up to the first of another."""
+        requirements = await self._store.known_requirements()
+        met, needs = met_by(self.info, requirements), frozenset(requirements)
+        claims: list[Claim] = []
+        while True:
+            got = Counter(claim.queue for claim in claims)
+            left = tuple(QueueRequest(ask.queue, more) for ask in asks if (more := ask.wanted - got[ask.queue]) > 0)
+            slots = sum(ask.wanted for ask in left)
+            answer = await self._store.claim_in_order(
+                OrderedRequest(
+                    self.id, self.info.name, left, jobs, self._lease, slots, SUSPECTS, met, needs, partial=True
+                )
+            )
+            claims += (taken := [*answer.plain, *answer.others])
+            if not taken or len(taken) >= slots:
+                return claims
 
     def fence(self, run: RunReference | None = None) -> int:
         return self._attempt(run).claim.fence

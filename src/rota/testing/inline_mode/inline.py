@@ -23,6 +23,7 @@ from rota.core.progress.control_flow import Cancelled, HandedOver
 from rota.core.runs.claim import Claim
 from rota.core.runs.dependencies import Dependency, RelatedRun, in_vain, is_met, written
 from rota.core.runs.options import new_run
+from rota.core.runs.payload import filled, pending_of, shown_places, written_places
 from rota.core.runs.run import NewRun, Run
 from rota.core.states import RunState
 from rota.engine.handlers.context import Standing, context_for
@@ -115,7 +116,8 @@ class Inlined:
         handlers = [self._app.registry.newest[order.job] for order in orders]
         runs: list[NewRun] = []
         for handler, order in zip(handlers, orders, strict=True):
-            text = handler.payload.encode(handler.payload.bind((), order.arguments), self._limits)
+            payload = handler.payload.without(pending_of(order.options))
+            text = payload.encode(payload.bind((), order.arguments), self._limits)
             runs.append(new_run(handler.definition, new_id(), text, order.options))
         if any(run.after for run in runs):
             runs = drive(linked(self._find, [order.options for order in orders], runs))
@@ -146,7 +148,9 @@ class Inlined:
                 run.skipped = vain.reason
             if run.skipped is None:
                 parents = [_related(earlier[n.run], n) for n in new.after]
-                yield run, partial(self._call, prepared_run, parents, states)
+                taking = _taking(prepared_run, parents)
+                run.made, run.payload = taking.new, msgspec.json.decode(taking.new.payload)
+                yield run, partial(self._call, taking, parents, states)
 
     def _call(self, prepared: _Prepared, parents: Sequence[RelatedRun], states: States) -> Any:
         payload = prepared.handler.payload
@@ -207,9 +211,30 @@ class _Prepared(msgspec.Struct, frozen=True):
     new: NewRun
 
 
+def _taking(prepared: _Prepared, parents: Sequence[RelatedRun]) -> _Prepared:
+    """Fill the arguments that are results of parents."""
+    taken = [
+        (places, msgspec.json.encode(parent.result).decode())
+        for dependency, parent in zip(prepared.new.after, parents, strict=True)
+        if (places := written_places(dependency.inputs))
+    ]
+    if not taken:
+        return prepared
+    new = msgspec.structs.replace(prepared.new, payload=filled(prepared.new.payload, taken))
+    return msgspec.structs.replace(prepared, new=new)
+
+
 def _related(run: InlineRun, dependency: Dependency) -> RelatedRun:
     on, otherwise = written(dependency.kind)
-    return RelatedRun(id=run.id, job=run.job, state=run.state, result=run.result, on=on, otherwise=otherwise)
+    return RelatedRun(
+        id=run.id,
+        job=run.job,
+        state=run.state,
+        result=run.result,
+        on=on,
+        otherwise=otherwise,
+        inputs=shown_places(written_places(dependency.inputs)),
+    )
 
 
 def _claim(run: NewRun) -> Claim:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from rota.errors import Unavailable
 from rota.store import Database
 from rota.store.databases.database import Hint, Session, Work
+from rota.store.databases.epoch import Standing
 from rota.store.databases.statements import SQLITE
 from rota.values.clock import Clock, HostClock
 
@@ -20,6 +21,8 @@ class NoDatabase:
         self.dialect = SQLITE
         self.clock: Clock = HostClock()
         self.polls = False
+        self.standing = Standing()
+        self.hears = False
 
     async def transact(self, work: Work[T], **_how: object) -> T:
         raise Unavailable("there is no database inside inline()")
@@ -27,6 +30,7 @@ class NoDatabase:
     alone = transact
     glance = transact
     read = transact
+    heed = transact
     foresee = transact
 
     def session(self) -> AbstractAsyncContextManager[Session]:

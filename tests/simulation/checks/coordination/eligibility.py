@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tests.simulation.application.coordination_jobs import EXTERNAL, LABELS, REPLICATED
+from tests.simulation.application.data_jobs import DATA_EXTERNAL
 from tests.simulation.application.jobs import JOBS
 
 if TYPE_CHECKING:
@@ -85,22 +86,27 @@ class Eligibility:
 
     def somebody_may_begin(self, seen: Seen) -> bool:
         """An engine is there that may have it now; of a replica, one that has none of the same run."""
-        if seen.job in EXTERNAL:
+        if seen.job in (*EXTERNAL, *DATA_EXTERNAL):
             return False
-        able = {name for name in self.engines() if self.may_have(seen, name)}
+        return any(self.may_begin(seen, name) for name in self.engines())
+
+    def may_begin(self, seen: Seen, name: str) -> bool:
+        """A worker of that name may have it now: a replica, if it is its own or nobody's and the name has none."""
+        if not self.may_have(seen, name):
+            return False
         if seen.parent_id is None:
-            return bool(able)
+            return True
         known = rows(self._world)
         mine = known.get(seen.id)
         if mine is not None and mine.worker is not None:
-            return mine.worker in able
+            return mine.worker == name
         taken = {row.worker for row in known.values() if row.parent_id == seen.parent_id and not row.cleared}
         parent = self._world.observer.runs[seen.parent_id]
-        return bool(able - taken) and parent.conduct is not None and parent.conduct.cancel_at is None
+        return name not in taken and parent.conduct is not None and parent.conduct.cancel_at is None
 
     def lacks_workers(self, seen: Seen) -> bool:
         """Whether there are not enough for it, however long it waits."""
-        if seen.job in EXTERNAL:
+        if seen.job in (*EXTERNAL, *DATA_EXTERNAL):
             return False
         able = [name for name in self.engines() if self.may_have(seen, name)]
         if seen.job not in REPLICATED:

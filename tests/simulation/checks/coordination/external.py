@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from tests.simulation.application.coordination_jobs import EXTERNAL, HAND_OVER
+from tests.simulation.application.data_jobs import DATA_EXTERNAL
 from tests.simulation.world.observer import Change, Finding, Seen
 from tests.simulation.world.processes import CONFIG
 
@@ -107,7 +108,12 @@ class ExternalChecks:
     def nobody_of_ours_claims_it(self) -> Iterator[Finding]:
         for change in self._world.changes:
             seen = change.after
-            if seen and seen.lease and seen.job in EXTERNAL and not seen.lease.worker.startswith("outsider"):
+            if (
+                seen
+                and seen.lease
+                and seen.job in (*EXTERNAL, *DATA_EXTERNAL)
+                and not seen.lease.worker.startswith("outsider")
+            ):
                 yield PROMISE, f"claimed by a worker that has no code for it: {change}"
 
 

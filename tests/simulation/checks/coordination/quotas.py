@@ -118,15 +118,15 @@ class QuotaChecks:
         return change.after, quota if quota and self._is_under(change.after, quota) else None
 
     def not_too_many_wait(self, change: Change) -> Iterator[Finding]:
-        """One too many is refused when it is enqueued."""
+        """One too many is refused when it is enqueued. Replicas were asked for with their run."""
         seen = change.after
-        if change.before is not None or seen is None or seen.end or seen.schedule_id:
+        if change.before is not None or seen is None or seen.end or seen.schedule_id or seen.parent_id:
             return
         quota = self._in_force(seen.scope)
         if quota is None or quota.queued is None or not self._is_under(seen, quota):
             return
         beside = [one for one in self._beside(seen.scope, quota) if not (one.lease and one.lease.cancel_at)]
-        counted = [one for one in beside if quota.at_once is not None or not one.lease]
+        counted = [one for one in beside if not one.conduct and (quota.at_once is not None or not one.lease)]
         if len(counted) > (quota.at_once or 0) + quota.queued:
             yield QUOTA, f"{len(counted)} of {seen.scope} run and wait, under {quota}: {', '.join(map(str, counted))}"
 

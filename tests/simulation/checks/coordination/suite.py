@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from tests.simulation.application.coordination_jobs import EXTERNAL, HAND_OVER, RATED
+from tests.simulation.application.data_jobs import DATA_EXTERNAL
 from tests.simulation.application.pipelines import PIPELINES
 from tests.simulation.checks.coordination.dependencies import DependencyChecks
 from tests.simulation.checks.coordination.external import ExternalChecks
@@ -13,7 +14,8 @@ from tests.simulation.checks.coordination.pipelines import PipelineChecks
 from tests.simulation.checks.coordination.quotas import QuotaChecks
 from tests.simulation.checks.coordination.rates import RateChecks
 from tests.simulation.checks.coordination.replicas import ReplicaChecks, is_staffed
-from tests.simulation.script.entries import Enqueue, Family, SetQuota
+from tests.simulation.checks.jobs import JobChecks
+from tests.simulation.script.entries import ChangeJob, Enqueue, Family, SetQuota
 from tests.simulation.world.observer import Change, Finding
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class CoordinationChecks:
             follows = DependencyChecks(world)
             self.of_changes += follows.of_changes()
             self.of_commits += follows.of_commits()
-        if jobs & EXTERNAL.keys() or acts & HAND_OVER.keys():
+        if jobs & {*EXTERNAL, *DATA_EXTERNAL} or acts & HAND_OVER.keys():
             hands = ExternalChecks(world)
             self.of_changes += hands.of_changes()
             self.of_commits += hands.of_commits()
@@ -54,5 +56,9 @@ class CoordinationChecks:
             self.of_changes += pipelines.of_changes()
             self.of_commits += pipelines.of_commits()
             self.at_the_end.append(pipelines.ends_with_its_parts)
+        if any(isinstance(entry, ChangeJob) for entry in entries):
+            whole = JobChecks(world)
+            self.of_changes += whole.of_changes()
+            self.of_commits += whole.of_commits()
         if jobs & RATED.keys():
             self.of_changes += RateChecks(world).of_changes()

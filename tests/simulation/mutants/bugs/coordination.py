@@ -20,6 +20,7 @@ _REPLICAS, _RESTRICTING, _NEEDS = (
     "store/workers/restrict.py",
     "core/workers/requirements.py",
 )
+_LIMITS_SQL = "store/sql/limits/limits.sql"
 _RATES, _RATES_SQL = "store/limits/rates.py", "store/sql/limits/rates.sql"
 
 _FOLLOWERS = (
@@ -288,28 +289,35 @@ _SO_MANY = (
     planted(
         "rate-lets-one-more-begin",
         "rate",
-        _RATES,
-        "limits[key].max - int(within) - int(ahead))",
-        "limits[key].max + 1 - int(within) - int(ahead))",
+        _LIMITS_SQL,
+        "rows.max - case when rows.period is null",
+        "rows.max + case when rows.period is null then 0 else 1 end - case when rows.period is null",
     ),
-    planted(
+    Planted(
         "rate-forgets-what-has-begun",
         "rate",
-        _RATES_SQL,
-        "b.at <= :now - 2 * l.period",
-        "b.at < :now",
+        (
+            Edit(_RATES_SQL, "b.at <= :now - 2 * l.period", "b.at < :now"),
+            Edit(_LIMITS_SQL, "b.at <= at.now - 2 * rows.period limit 1", "b.at < at.now limit 1"),
+        ),
     ),
     planted(
         "rate-of-half-a-period",
         "rate",
-        _RATES_SQL,
-        "b.at > :now - rows.period\n",
-        "b.at > :now - rows.period / 2\n",
+        _LIMITS_SQL,
+        "b.at > at.now - rows.period)\n        end as free",
+        "b.at > at.now - rows.period / 2)\n        end as free",
     ),
     Planted(
         "rate-forgets-what-is-ahead-of-a-clock-set-back",
         "rate",
-        (Edit(_RATES_SQL, "case when b.at < :now + rows.period then", "case when b.at <= :now then"),),
+        (
+            Edit(
+                _LIMITS_SQL,
+                "b.at > at.now - rows.period)\n        end as free",
+                "b.at > at.now - rows.period and b.at <= at.now)\n        end as free",
+            ),
+        ),
     ),
     planted(
         "only-the-first-key-of-a-claim-is-counted",

@@ -59,9 +59,9 @@ _LIMITS = (
     planted(
         "limit-counts-nobody-in",
         "P6",
-        _SLOTS,
-        '        await tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in claims])\n',
-        "        pass\n",
+        _HOT,
+        '        await self._tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in taken])\n',
+        "",
     ),
     planted(
         "retries-slip-past-their-limit",
@@ -81,9 +81,9 @@ _LIMITS = (
     planted(
         "limit-is-one-more-than-it-says",
         "P6",
-        _SLOTS,
-        "limit.max - held.get(key, 0)",
-        "limit.max - held.get(key, 0) + 1",
+        _HOLDING,
+        "rows.max - case when rows.period is null",
+        "rows.max + case when rows.period is null then 1 else 0 end - case when rows.period is null",
     ),
     planted(
         "lost-slot-opens-no-limit",
@@ -103,10 +103,8 @@ _LIMITS = (
             ),
             Edit(
                 _HOLDING,
-                "where 1 = (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence limit 1)\n"
-                "    or 1 = (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence limit 1)\n"
-                "group by g.key;",
-                "group by g.key;",
+                "fence is not null and (\n            1 = (select 1 from rota_lease l where l.run_id",
+                "fence is not null and (1 = 1 or\n            1 = (select 1 from rota_lease l where l.run_id",
             ),
             Edit(
                 _STRAYS,
@@ -119,8 +117,8 @@ _LIMITS = (
         "limit-stays-shut-when-a-run-comes",
         "P12",
         _HOLDING,
-        "    and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job",
-        "    and (rota_limit.max <> rows.max or rota_limit.job <> rows.job",
+        "    and (rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job",
+        "    and (rota_limit.job <> rows.job",
     ),
     planted(
         "wider-limit-is-one-more-than-it-says",
@@ -174,8 +172,8 @@ _WAITS_FOR_OTHERS = (
         (
             Edit(
                 _REPORTING,
-                "EndedRuns(followed, held=limited, signalled=True)",
-                "EndedRuns({}, held=limited, signalled=True)",
+                "EndedRuns(followed, signalled=True)",
+                "EndedRuns({}, signalled=True)",
             ),
             Edit(_STRAYS, "        await release(tx, strays.awaited)\n", "        pass\n"),
         ),
@@ -267,7 +265,7 @@ _KEYS = (
         "lost-reply-enqueues-twice",
         "P7",
         _STORE,
-        "partial(enqueue.enqueue_again, runs=runs, quotas=quotas)",
+        "partial(enqueue.enqueue_again, runs=runs)",
         "partial(enqueue.enqueue, runs=[msgspec.structs.replace(run, id=self.new_id()) for run in runs])",
     ),
 )
@@ -294,7 +292,7 @@ _ORDER = (
         "plain-runs-pass-those-that-must-begin-at-once",
         "P30",
         _CLAIMS,
-        "            if source is not Source.PLAIN and self._free(ask) <= 0:",
+        "            if source is Source.RESTRICTED and self._free(ask) <= 0:",
         "            if source is not Source.PLAIN:\n                continue\n            if False:",
     ),
     planted(
@@ -306,7 +304,46 @@ _ORDER = (
     ),
 )
 
+_RANKS = (
+    planted(
+        "replicas-come-behind-all-others",
+        "P30",
+        "store/workers/requirements.py",
+        "    found += await tx.hot.open_replicas(request, 1) if request.met.open_to else []\n",
+        "",
+    ),
+    planted(
+        "replicas-are-claimed-by-age",
+        "P30",
+        "store/workers/requirements.py",
+        "    first = _one_suspect(sorted(candidates))[: request.slots]\n",
+        "    first = _one_suspect(sorted(candidates, key=lambda one: one.run_at))[: request.slots]\n",
+    ),
+    planted(
+        "restricted-runs-come-behind-all-others",
+        "P30",
+        _CLAIMS,
+        "        restricted = await requirements.first(self._tx, request) if request.met else None\n",
+        "        restricted = END if request.met and await requirements.first(self._tx, request) else None\n",
+    ),
+    planted(
+        "limited-runs-come-behind-all-others",
+        "P30",
+        _CLAIMS,
+        "        limited = slots.positions(open_keys)\n",
+        "        limited = [END for _ in slots.positions(open_keys)]\n",
+    ),
+    planted(
+        "limits-are-served-by-age-and-not-by-priority",
+        "P30",
+        "core/limits/turns.py",
+        "    ages = sorted((candidate.rank, candidate.run_at, candidate.run_id) for candidate in lane)\n",
+        "    ages = sorted((0, candidate.run_at, candidate.run_id) for candidate in lane)\n",
+    ),
+)
+
 BUGS = (
+    *seen_in("ranks", _RANKS),
     *seen_in("priorities", _ORDER),
     *seen_in("keys limits changes", _TIME),
     *seen_in("limits", _LIMITS),

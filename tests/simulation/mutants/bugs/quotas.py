@@ -11,7 +11,7 @@ _QUOTAS = (
         "quotas-are-not-asked-about-new-runs",
         "quota",
         _STORE,
-        "    if not gates_by_scope:\n        return runs\n",
+        "    if not wider:\n        return runs\n",
         "    return runs\n",
     ),
     planted(
@@ -27,8 +27,8 @@ _QUOTAS = (
         (
             Edit(
                 _STORE,
-                "            if await _put(tx, kind, id, kept, owner):\n",
-                "            self._new = await _put(tx, kind, id, kept, owner)\n            if self._new:\n",
+                "            if await put(tx, kind, id, kept, owner):\n",
+                "            self._new = await put(tx, kind, id, kept, owner)\n            if self._new:\n",
             ),
             Edit(
                 _STORE,

@@ -79,6 +79,8 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
     const axis = { stroke: colour("--text-3"), grid: { stroke: colour("--chart-grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
     const order = stacked ? series.map((_, index) => series.length - 1 - index) : series.map((_, index) => index);
     const half = stacked && times.length > 1 ? (times[1]! - times[0]!) / 2 : 0;
+    // To a single point uPlot adds years; it stands in the middle of an hour instead.
+    const only = times.length === 1 ? times[0]! : null;
     const plot = new UPlot(
       {
         width: element.clientWidth || 320,
@@ -88,7 +90,7 @@ export function TimeChart({ label, times, series, height = 180, format = plain, 
         padding: [8, 8, 0, 0],
         tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1e3), shownZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone),
         scales: {
-          x: { range: (_plot, low, high) => [low - half, high + half] },
+          x: { range: (_plot, low, high) => (only === null ? [low - half, high + half] : [only - 1_800, only + 1_800]) },
           y: { range: (_plot, _low, high) => [0, Math.max(1, high * 1.1)] },
         },
         axes: [

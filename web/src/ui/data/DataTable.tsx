@@ -39,6 +39,8 @@ interface DataTableProps<T> {
   footer?: ReactNode;
   /** The rows belong to the previous query; the new ones are loading. */
   old?: boolean;
+  /** Changes when the user asks for other rows: those are shown at once, also under the pointer. */
+  asked?: unknown;
 }
 
 interface Sorting {
@@ -51,7 +53,7 @@ export function DataTable<T>(props: DataTableProps<T>) {
   const t = useWords(common);
   const [sorting, setSorting] = useState<Sorting | null>(null);
   const [hovered, setHovered] = useState(false);
-  const still = useStill(props.rows, rowKey, hovered);
+  const still = useStill(props.rows, rowKey, hovered, props.asked);
   const rows = useMemo(() => sorted(still, columns, sorting), [still, columns, sorting]);
   const [here, setHere] = useState<string | null>(null);
   const body = useRef<HTMLTableSectionElement>(null);
@@ -223,15 +225,18 @@ function sorted<T>(rows: T[] | undefined, columns: Column<T>[], sorting: Sorting
 }
 
 /** Return the rows; while the pointer is over the table, in their previous order and without new ones. */
-function useStill<T>(rows: T[] | undefined, rowKey: (row: T) => string, hold: boolean): T[] | undefined {
+function useStill<T>(rows: T[] | undefined, rowKey: (row: T) => string, hold: boolean, asked: unknown): T[] | undefined {
   const order = useRef<string[]>([]);
+  const answered = useRef(asked);
   return useMemo(() => {
     if (!rows) return rows;
     const keys = rows.map(rowKey);
     const byKey = new Map(rows.map((row, index) => [keys[index]!, row]));
     const stays = order.current.filter((key) => byKey.has(key));
     // A different list replaces the rows at once.
-    if (!hold || !stays.length || stays.length < order.current.length / 2) {
+    const isAsked = answered.current !== asked;
+    answered.current = asked;
+    if (!hold || isAsked || !stays.length || stays.length < order.current.length / 2) {
       order.current = keys;
       return rows;
     }
@@ -241,7 +246,7 @@ function useStill<T>(rows: T[] | undefined, rowKey: (row: T) => string, hold: bo
     order.current = [...stays, ...below];
     return order.current.map((key) => byKey.get(key)!);
     // eslint-disable-next-line
-  }, [rows, hold]);
+  }, [rows, hold, asked]);
 }
 
 interface MoreProps {

@@ -1,5 +1,5 @@
 /** Form fields: a label, an input and an error message. */
-import { useId, type ReactElement, type ReactNode, cloneElement } from "react";
+import { useId, type InputHTMLAttributes, type KeyboardEvent, type ReactElement, type ReactNode, cloneElement } from "react";
 import { Icon } from "../icons";
 
 interface FieldProps {
@@ -37,9 +37,11 @@ interface SearchBoxProps {
   placeholder?: string;
   /** Shortcut key that focuses this box. The first search box of a page with that key wins. */
   shortcut?: string;
+  /** Attributes and handlers of a list of completions. `onKey` returns true if it has handled the key. */
+  completion?: { attributes: InputHTMLAttributes<HTMLInputElement>; onKey: (event: KeyboardEvent<HTMLInputElement>) => boolean };
 }
 
-export function SearchBox({ label, value, onChange, onEnter, placeholder, shortcut }: SearchBoxProps) {
+export function SearchBox({ label, value, onChange, onEnter, placeholder, shortcut, completion }: SearchBoxProps) {
   return (
     <label className="searchbox">
       <span className="unseen">{label}</span>
@@ -52,8 +54,10 @@ export function SearchBox({ label, value, onChange, onEnter, placeholder, shortc
         spellCheck={false}
         autoComplete="off"
         data-shortcut={shortcut}
+        {...completion?.attributes}
         onChange={(event) => onChange(event.target.value)}
         onKeyDown={(event) => {
+          if (completion?.onKey(event)) return event.preventDefault();
           if (event.key === "Enter") onEnter?.(value);
           if (event.key === "Escape") event.currentTarget.blur();
         }}

@@ -1,6 +1,7 @@
 /** Page header: title, description and actions. */
 import { useEffect, type ReactNode } from "react";
 import { Link } from "../../router";
+import { Icon } from "../icons";
 
 interface PageHeaderProps {
   title: string;
@@ -20,7 +21,7 @@ export function PageHeader({ title, heading, about, back, actions }: PageHeaderP
       <div className="titles">
         {back && (
           <Link to={back.to} className="crumb">
-            ← {back.name}
+            <Icon name="left" /> {back.name}
           </Link>
         )}
         <h1 className="hostile">{heading ?? title}</h1>

@@ -30,6 +30,46 @@ export function Dialog({ title, open, onClose, wide, alert, children }: DialogPr
   );
 }
 
+interface FormProps {
+  title: string;
+  onClose: () => void;
+  /** Label of the button that submits. */
+  action: string;
+  onSubmit: () => void;
+  /** False while what is typed cannot be sent. */
+  ready: boolean;
+  /** Why it cannot. */
+  why?: string;
+  busy?: boolean;
+  problem?: Problem | null;
+  children: ReactNode;
+}
+
+/** Dialog with fields: Enter submits. */
+export function FormDialog({ title, onClose, action, onSubmit, ready, why, busy, problem, children }: FormProps) {
+  const t = useWords(common);
+  return (
+    <Dialog title={title} open onClose={onClose}>
+      <form
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (ready && !busy) onSubmit();
+        }}
+      >
+        {children}
+        {problem && <ProblemNotice problem={problem} />}
+        <footer>
+          <Button onClick={onClose}>{t.notNow}</Button>
+          <Button type="submit" look="primary" disabled={!ready} busy={busy} title={ready ? undefined : why}>
+            {action}
+          </Button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
 interface ConfirmProps {
   /** `Cancel 3 runs of crawl?` */
   title: string;

@@ -1,6 +1,6 @@
 import { words } from "../../i18n";
 
-export const viewName = words({ en: { name: "Audit" }, zh: { name: "审计" } });
+export { viewName } from "./name";
 
 export const auditWords = words({
   en: {
@@ -59,6 +59,7 @@ export const typeWords = words({
     edited: "changed",
     changed: "changed",
     deleted: "deleted",
+    restored: "restored",
     dropped: "dropped",
     enabled: "enabled",
     disabled: "disabled",
@@ -87,6 +88,7 @@ export const typeWords = words({
     edited: "修改",
     changed: "修改",
     deleted: "删除",
+    restored: "还原",
     dropped: "移除",
     enabled: "启用",
     disabled: "停用",

@@ -1,11 +1,12 @@
 /** Errors page: failed runs in error groups. */
 import { useState } from "react";
-import type { Page } from "../../api/client";
+import { api, type Page } from "../../api/client";
 import { useGet } from "../../api/hooks";
+import { problemOf } from "../../api/problem";
 import type { ErrorGroup, ErrorGroups } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { useParameter } from "../../router";
-import { Button, Card, EmptyState, PageHeader, ProblemNotice, shapeOf, useNow } from "../../ui";
+import { Button, Card, EmptyState, PageHeader, Pagination, ProblemNotice, SearchBox, shapeOf, useNow, useRested, useToasts } from "../../ui";
 import { BulkDialog } from "../runs/list/BulkDialog";
 import { GroupTable } from "./GroupTable";
 import "./errors.css";
@@ -17,7 +18,7 @@ const RANGES = { "1h": HOUR, "24h": 24 * HOUR, "7d": 7 * 24 * HOUR, "30d": 30 * 
 type Range = keyof typeof RANGES;
 const LONGER: Partial<Record<Range, Range>> = { "1h": "24h", "24h": "7d", "7d": "30d" };
 const USUAL: Range = "24h";
-const MOST = 200;
+const PAGE = 50;
 
 export function ErrorsPage({ params }: { params: Record<string, string> }) {
   const t = useWords(errorsWords);
@@ -29,9 +30,14 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
   const range: Range = chosen !== null && chosen in RANGES ? (chosen as Range) : USUAL;
   // Round to the minute, so that the query key stays the same.
   const since = Math.floor(useNow() / 60_000) * 60_000 - RANGES[range];
-  const question = { since: new Date(since).toISOString(), job, limit: MOST };
+  const [text, setText] = useParameter("q");
+  const [sort, setSort] = useParameter("sort");
+  const [apart, setApart] = useParameter("by");
+  const search = useRested(text ?? "", 300).trim();
+  const question = { since: new Date(since).toISOString(), job, limit: PAGE, all_jobs: apart !== "job", sort: sort === "newest" ? "newest" : "count", search: search || null };
   const groups = useGet<ErrorGroups>("runs", "/error-groups", question, { keep: true, rest: 250, every: 30_000 });
-  const items = groups.data?.items;
+  const more = useMore(groups.data, question);
+  const items = more.items;
   const runs = items?.reduce((total, group) => total + group.count, 0) ?? 0;
   const shown = opened ?? items?.filter((group) => group.fingerprint === params.id).map(keyOf)[0] ?? null;
   const longer = LONGER[range];
@@ -43,9 +49,18 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
         actions={<Filters range={range} onRange={(next) => choose(next === USUAL ? null : next)} job={job} onJob={chooseJob} />}
       />
       {groups.error && <ProblemNotice problem={groups.error} onRetry={() => void groups.refetch()} />}
-      {(groups.data?.truncated || groups.data?.next_cursor) && <p className="notice tone-warn">{t.truncated}</p>}
+      {groups.data?.truncated && <p className="notice tone-warn">{t.truncated}</p>}
+      <div className="errors-tools">
+        <SearchBox label={t.search} placeholder={t.search} value={text ?? ""} onChange={(next) => setText(next || null)} shortcut="/" />
+        <Switch label={t.sort} choices={{ count: t.largest, newest: t.newestFirst }} chosen={sort === "newest" ? "newest" : "count"} onChoose={(next) => setSort(next === "count" ? null : next)} />
+        <Switch label={t.group} choices={{ error: t.acrossJobs, job: t.perJob }} chosen={apart === "job" ? "job" : "error"} onChoose={(next) => setApart(next === "error" ? null : next)} />
+      </div>
       {(items || !groups.error) && <Card bare>
-        {items && !items.length ? (
+        {items && !items.length && search ? (
+          <EmptyState title={t.noMatch}>
+            <Button onClick={() => setText(null)}>{t.clear}</Button>
+          </EmptyState>
+        ) : items && !items.length ? (
           <div className="errors-calm">
             <svg className="tone-good" viewBox="0 0 12 12" aria-hidden="true">
               <path d={shapeOf("succeeded")} />
@@ -57,11 +72,50 @@ export function ErrorsPage({ params }: { params: Record<string, string> }) {
             </div>
           </div>
         ) : (
-          <GroupTable found={groups.data} opened={shown} onOpen={open} onRetry={setRetrying} />
+          <>
+            <GroupTable found={groups.data && { ...groups.data, items: items! }} opened={shown} onOpen={open} onRetry={setRetrying} />
+            {items && <Pagination count={items.length} hasMore={more.hasMore} loading={more.loading} onMore={more.more} />}
+          </>
         )}
       </Card>}
       {retrying && <BulkDialog action="retry" tokens={tokensOf(retrying)} onClose={() => setRetrying(null)} onDone={() => undefined} />}
     </>
+  );
+}
+
+/** Add further pages to the first one, which is kept up to date. Another question begins anew. */
+function useMore(first: ErrorGroups | undefined, question: Record<string, string | number | boolean | null>) {
+  const asked = JSON.stringify(question);
+  const toasts = useToasts();
+  const [further, setFurther] = useState<{ asked: string; items: ErrorGroup[]; next: string | null } | null>(null);
+  const [loading, setLoading] = useState(false);
+  const own = further?.asked === asked ? further : null;
+  const next = own ? own.next : (first?.next_cursor ?? null);
+  const known = new Set(first?.items.map(keyOf));
+  const more = async () => {
+    setLoading(true);
+    try {
+      const page = await api.get<ErrorGroups>("/error-groups", { ...question, cursor: next });
+      setFurther({ asked, items: [...(own?.items ?? []), ...page.items], next: page.next_cursor });
+    } catch (error) {
+      toasts.complain(problemOf(error));
+    } finally {
+      setLoading(false);
+    }
+  };
+  const items = first && [...first.items, ...(own?.items ?? []).filter((group) => !known.has(keyOf(group)))];
+  return { items, hasMore: next !== null, loading, more: () => void more() };
+}
+
+function Switch<T extends string>({ label, choices, chosen, onChoose }: { label: string; choices: Record<T, string>; chosen: T; onChoose: (choice: T) => void }) {
+  return (
+    <div className="ranges" role="group" aria-label={label}>
+      {(Object.keys(choices) as T[]).map((each) => (
+        <button key={each} type="button" aria-pressed={each === chosen} onClick={() => onChoose(each)}>
+          {choices[each]}
+        </button>
+      ))}
+    </div>
   );
 }
 

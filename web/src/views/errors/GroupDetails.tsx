@@ -8,14 +8,14 @@ import { Link } from "../../router";
 import { Button, CopyButton, Facts, ProblemNotice, StateBadge, Time, TimeChart } from "../../ui";
 import { RunLink } from "../runs/RunLink";
 import { ErrorCard } from "../runs/detail/ErrorCard";
-import { runsOf, statesOf } from "./groups";
+import { keyOf, partsOf, runsOf, statesOf } from "./groups";
 import { errorsWords } from "./words";
 
 interface GroupDetailsProps {
   group: ErrorGroup;
   since: string;
   until: string;
-  onRetry?: () => void;
+  onRetry?: (group: ErrorGroup) => void;
 }
 
 export function GroupDetails({ group, since, until, onRetry }: GroupDetailsProps) {
@@ -35,7 +35,7 @@ export function GroupDetails({ group, since, until, onRetry }: GroupDetailsProps
             [t.first, <Time at={group.first_at} show="both" />],
             [t.last, <Time at={group.last_at} show="both" />],
             [t.newest, <RunLink id={group.last_run_id} />],
-            group.fingerprint !== null && [t.fingerprint, <Fingerprint text={group.fingerprint} />],
+            group.fingerprint !== null && !partsOf(group).length && [t.fingerprint, <Fingerprint text={group.fingerprint} />],
           ]}
         />
         {group.fingerprint === null && <p className="quiet">{t.old}</p>}
@@ -43,12 +43,13 @@ export function GroupDetails({ group, since, until, onRetry }: GroupDetailsProps
           <Link className="button" to={runsOf(group)}>
             {t.runs}
           </Link>
-          {onRetry && (
-            <Button icon="retry" onClick={onRetry}>
+          {onRetry && group.fingerprint && !partsOf(group).length && (
+            <Button icon="retry" onClick={() => onRetry(group)}>
               {t.retryAll}
             </Button>
           )}
         </div>
+        <Parts group={group} onRetry={onRetry} />
       </div>
       <TimeChart label={t.overTime} times={times} series={[{ name: states.failed, tone: "bad", values: [...group.histogram] }]} height={130} stacked />
       <div className="errors-error">
@@ -69,6 +70,30 @@ function States({ group }: { group: ErrorGroup }) {
         </span>
       ))}
     </span>
+  );
+}
+
+/** The jobs with this error, each with its runs and a button to retry them. */
+function Parts({ group, onRetry }: { group: ErrorGroup; onRetry?: (group: ErrorGroup) => void }) {
+  const t = useWords(errorsWords);
+  const parts = partsOf(group);
+  if (!parts.length) return null;
+  return (
+    <ul className="errors-parts" aria-label={t.inJobs}>
+      {parts.map((part) => (
+        <li key={keyOf(part)} className="row spread">
+          <Link className="clip" to={runsOf(part)}>
+            {part.job}
+          </Link>
+          <span className="row">
+            {part.count.toLocaleString()}
+            {onRetry && part.fingerprint && (
+              <Button small icon="retry" label={t.retryAllOf(group.type ?? t.unsaid, part.job)} onClick={() => onRetry(part)} />
+            )}
+          </span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

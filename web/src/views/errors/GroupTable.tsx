@@ -40,7 +40,7 @@ export function GroupTable({ found, opened, onOpen, onRetry }: TableProps) {
     r: () => {
       const key = document.activeElement?.closest("tr")?.dataset.key;
       const group = groups?.find((each) => keyOf(each) === key);
-      if (may && group?.fingerprint) onRetry(group);
+      if (may && group && isRetryable(group)) onRetry(group);
     },
   });
   const columns = useSpanned(may);
@@ -80,7 +80,7 @@ export function GroupTable({ found, opened, onOpen, onRetry }: TableProps) {
                     {open && (
                       <tr className="errors-opened">
                         <td colSpan={columns}>
-                          <GroupDetails group={group} since={found!.since} until={found!.until} onRetry={may && group.fingerprint ? () => onRetry(group) : undefined} />
+                          <GroupDetails group={group} since={found!.since} until={found!.until} onRetry={may ? onRetry : undefined} />
                         </td>
                       </tr>
                     )}
@@ -113,6 +113,9 @@ function useSpanned(may: boolean): number {
   return (small!.matches ? 4 : 5) + (may ? 1 : 0);
 }
 
+/** Return whether a search finds all runs of the group, and no others. */
+const isRetryable = (group: ErrorGroup) => group.fingerprint !== null && !(group.parts?.length > 1);
+
 interface LineProps {
   group: ErrorGroup;
   open: boolean;
@@ -132,7 +135,7 @@ function Line({ group, open, may, onToggle, onRetry }: LineProps) {
           <span className="errors-text">
             <span className="errors-type">
               <strong className="clip">{type}</strong>
-              <span className="quiet clip">{group.job}</span>
+              <span className="quiet clip" title={group.parts?.map((part) => part.job).join(", ")}>{group.job_count > 1 ? t.jobs(group.job, group.job_count - 1) : group.job}</span>
             </span>
             <span className="clip errors-message">{group.message?.split("\n")[0] || "\u00a0"}</span>
           </span>
@@ -154,8 +157,8 @@ function Line({ group, open, may, onToggle, onRetry }: LineProps) {
       </td>
       {may && (
         <td data-priority="low">
-          {group.fingerprint && (
-            <Button small icon="retry" aria-label={t.retryAllOf(type, group.job)} onClick={onRetry}>
+          {isRetryable(group) && (
+            <Button small icon="retry" aria-label={t.retryAllOf(type, group.job_count > 1 ? t.jobs(group.job, group.job_count - 1) : group.job)} onClick={onRetry}>
               {t.retryAll}
             </Button>
           )}

@@ -1,9 +1,12 @@
+import { later } from "../../router";
 import type { View } from "../view";
-import { ErrorsPage } from "./ErrorsPage";
-import { viewName } from "./words";
+import { viewName } from "./name";
+
+const ErrorsPage = later(() => import("./ErrorsPage").then((file) => file.ErrorsPage));
 
 const view: View = {
   id: "errors",
+  key: "e",
   icon: "errors",
   name: viewName,
   routes: [

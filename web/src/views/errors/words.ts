@@ -1,6 +1,6 @@
 import { words } from "../../i18n";
 
-export const viewName = words({ en: { name: "Errors" }, zh: { name: "错误" } });
+export { viewName } from "./name";
 
 export const errorsWords = words({
   en: {
@@ -13,7 +13,18 @@ export const errorsWords = words({
     "30d": "30 d",
     job: "Job",
     allJobs: "All jobs",
-    groups: "Error groups, most recent first",
+    groups: "Error groups",
+    search: "Find an error or a job",
+    sort: "Sort by",
+    largest: "Most runs",
+    newestFirst: "Newest",
+    group: "Group by",
+    acrossJobs: "Error",
+    perJob: "Error and job",
+    noMatch: "No error group matches",
+    clear: "Clear search",
+    jobs: (job: string, others: number) => `${job} and ${others} other ${others === 1 ? "job" : "jobs"}`,
+    inJobs: "Jobs",
     error: "Error",
     when: "Over time",
     count: "Runs",
@@ -46,7 +57,18 @@ export const errorsWords = words({
     "30d": "30 天",
     job: "任务",
     allJobs: "所有任务",
-    groups: "错误组，最近出现的在前",
+    groups: "错误组",
+    search: "查找错误或任务",
+    sort: "排序",
+    largest: "运行最多",
+    newestFirst: "最近",
+    group: "分组",
+    acrossJobs: "按错误",
+    perJob: "按错误和任务",
+    noMatch: "没有匹配的错误组",
+    clear: "清除搜索",
+    jobs: (job: string, others: number) => `${job} 等 ${others + 1} 个任务`,
+    inJobs: "任务",
     error: "错误",
     when: "分布",
     count: "运行数",

@@ -7,6 +7,7 @@ import type { JobStats, Run } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link, withSearch } from "../../router";
 import { Card, DataTable, Duration, Facts, JsonTree, PageHeader, ProblemNotice, StateBadge, Tile, Time, type Column, type JsonSchema, type Shown } from "../../ui";
+import { LimitNotice } from "../queues/LimitNotice";
 import { JobActions } from "./JobActions";
 import { JobBadge } from "./JobBadge";
 import { runsOf } from "./links";
@@ -50,6 +51,7 @@ function Known({ job, stale }: { job: Job; stale: Problem | null }) {
           <span className="quiet"><Time at={job.status.paused_at} show="both" /></span>
         </div>
       )}
+      {job.status.live_limit && <LimitNotice limit={job.status.live_limit} />}
       {!job.enabled && <p className="notice tone-warn">{t.disabled}</p>}
       <Tiles job={job} stats={stats.data} />
       <div className="jobs-columns">

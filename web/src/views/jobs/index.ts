@@ -1,10 +1,13 @@
+import { later } from "../../router";
 import type { View } from "../view";
-import { JobPage } from "./JobPage";
-import { JobsPage } from "./JobsPage";
-import { viewName } from "./words";
+import { viewName } from "./name";
+
+const JobPage = later(() => import("./JobPage").then((file) => file.JobPage));
+const JobsPage = later(() => import("./JobsPage").then((file) => file.JobsPage));
 
 const view: View = {
   id: "jobs",
+  key: "j",
   icon: "jobs",
   name: viewName,
   routes: [

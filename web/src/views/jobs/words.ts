@@ -1,6 +1,6 @@
 import { words } from "../../i18n";
 
-export const viewName = words({ en: { name: "Jobs" }, zh: { name: "任务" } });
+export { viewName } from "./name";
 
 export const jobsWords = words({
   en: {

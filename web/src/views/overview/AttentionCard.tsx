@@ -1,54 +1,129 @@
-/** Problems that need attention, most severe first: what, since when, and what to do. */
+/** Items that need attention, most severe first: what, since when, and the button that helps. */
+import { useState } from "react";
+import type { Page } from "../../api/client";
+import { api } from "../../api/client";
+import { useCommand, useGet, useMay } from "../../api/hooks";
 import type { Attention, Overview } from "../../api/schema";
 import { useWords } from "../../i18n";
+import { useSaid } from "../../i18n/said";
 import { Link } from "../../router";
-import { Card, CopyButton, Duration, shapeOf } from "../../ui";
+import { Button, Card, CopyButton, Duration, shapeOf, Time, useToasts } from "../../ui";
+import { ActionButton } from "./ActionButton";
+import { attentionWords, kindWords, nameOf } from "./attentionWords";
 import { linkOf } from "./links";
-import { overviewWords } from "./words";
+import { SnoozeDialog } from "./SnoozeDialog";
 
-/** Kinds that slow things down or are intended; shown as warnings. */
-const MILD = new Set(["queue_paused", "job_paused", "polling", "clock", "signals_untold"]);
+const keyOf = ({ kind, subject }: Attention) => `${kind} ${subject}`;
 
 export function AttentionCard({ overview }: { overview: Overview | undefined }) {
-  const t = useWords(overviewWords);
-  const items = overview?.attention;
-  const left = overview ? overview.attention_count - overview.attention.length : 0;
+  const t = useWords(attentionWords);
+  const [aside, setAside] = useState(false);
+  const [chosen, choose] = useState<Attention | null>(null);
   const count = overview?.attention_count ? <span className="overview-count">{overview.attention_count.toLocaleString()}</span> : null;
+  const toggle = (aside || !!overview?.snoozed) && (
+    <Button small look="plain" aria-pressed={aside} onClick={() => setAside(!aside)}>
+      {aside ? t.back : t.snoozed(overview?.snoozed ?? 0)}
+    </Button>
+  );
   return (
-    <Card bare title={<>{t.attention} {count}</>}>
-      {!items ? (
-        <div className="overview-calm">
-          <span className="skeleton" />
-        </div>
-      ) : items.length ? (
-        <>
-          <ul className="overview-attention" aria-label={t.attention}>
-            {items.map((item) => (
-              <Item key={`${item.kind} ${item.subject}`} item={item} />
-            ))}
-          </ul>
-          {left > 0 && <p className="overview-rest quiet">{t.more(left)}</p>}
-        </>
-      ) : (
-        <div className="overview-calm">
-          <svg className="tone-good" viewBox="0 0 12 12" aria-hidden="true">
-            <path d={shapeOf("succeeded")} />
-          </svg>
-          <div>
-            <strong>{t.calm}</strong>
-            <p>{t.calmAbout}</p>
-          </div>
-        </div>
-      )}
+    <Card bare title={<>{t.title} {count}</>} actions={toggle}>
+      {aside ? <Snoozed /> : <Open overview={overview} onSnooze={choose} />}
+      {chosen && <SnoozeDialog key={keyOf(chosen)} item={chosen} onClose={() => choose(null)} />}
     </Card>
   );
 }
 
-function Item({ item }: { item: Attention }) {
-  const t = useWords(overviewWords);
+function Open({ overview, onSnooze }: { overview: Overview | undefined; onSnooze: (item: Attention) => void }) {
+  const t = useWords(attentionWords);
+  const items = overview?.attention;
+  const left = overview ? overview.attention_count - overview.attention.length : 0;
+  if (!items) {
+    return (
+      <div className="overview-calm">
+        <span className="skeleton" />
+      </div>
+    );
+  }
+  if (!items.length) {
+    return (
+      <div className="overview-calm">
+        <svg className="tone-good" viewBox="0 0 12 12" aria-hidden="true">
+          <path d={shapeOf("succeeded")} />
+        </svg>
+        <div>
+          <strong>{t.calm}</strong>
+          <p>{t.calmAbout}</p>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <>
+      <ul className="overview-attention" aria-label={t.title} tabIndex={0}>
+        {items.map((item) => (
+          <Item key={keyOf(item)} item={item} onSnooze={onSnooze} />
+        ))}
+      </ul>
+      {left > 0 && <p className="overview-rest quiet">{t.more(left)}</p>}
+    </>
+  );
+}
+
+function Snoozed() {
+  const t = useWords(attentionWords);
+  const kinds = useWords(kindWords);
+  const toasts = useToasts();
+  const may = useMay("operator");
+  const items = useGet<Page<Attention>>("runs", "/attention", { snoozed: true, limit: 100 }, { rest: 2_000, every: 30_000 });
+  const wake = useCommand(({ kind, subject }: Attention) => api.post("/attention:unsnooze", { kind, subject }), "runs");
+  if (!items.data) return <div className="overview-calm"><span className="skeleton" /></div>;
+  if (!items.data.items.length) return <p className="overview-rest quiet">{t.noneSnoozed}</p>;
+  const end = (item: Attention) => wake.mutate(item, { onSuccess: () => toasts.say(t.wokeUp(nameOf(kinds, item.kind))), onError: toasts.complain });
+  return (
+    <ul className="overview-attention" aria-label={t.isSnoozed} tabIndex={0}>
+      {items.data.items.map((item) => (
+        <Row key={keyOf(item)} item={item}>
+          <p className="quiet">
+            {item.snoozed_by ? t.snoozedBy(item.snoozed_by) : t.isSnoozed} {t.until} <Time at={item.snoozed_until!} />
+            {item.snooze_reason && <>: <span className="hostile">{item.snooze_reason}</span></>}
+          </p>
+          {may && (
+            <div className="row overview-acts">
+              <Button small busy={wake.isPending} onClick={() => end(item)}>{t.unsnooze}</Button>
+            </div>
+          )}
+        </Row>
+      ))}
+    </ul>
+  );
+}
+
+function Item({ item, onSnooze }: { item: Attention; onSnooze: (item: Attention) => void }) {
+  const t = useWords(attentionWords);
+  const kinds = useWords(kindWords);
+  const may = useMay("operator");
+  const name = nameOf(kinds, item.kind);
+  const advice = item.hint ?? item.action?.command; // what tells more comes before the act, which has a button
+  return (
+    <Row item={item}>
+      {advice && <Advice text={advice} />}
+      {may && (
+        <div className="row overview-acts">
+          {item.action && <ActionButton action={item.action} name={`${name} ${item.subject ?? ""}`.trim()} />}
+          <Button small look="plain" aria-label={t.snoozeOf(`${name} ${item.subject ?? ""}`.trim())} onClick={() => onSnooze(item)}>{t.snooze}</Button>
+        </div>
+      )}
+    </Row>
+  );
+}
+
+function Row({ item, children }: { item: Attention; children: React.ReactNode }) {
+  const t = useWords(attentionWords);
+  const kinds = useWords(kindWords);
+  const said = useSaid();
   const to = linkOf(item);
-  const name = item.kind in t ? t[item.kind as "polling"] : item.kind;
-  const mild = MILD.has(item.kind);
+  const name = nameOf(kinds, item.kind);
+  const mild = item.severity === "warning";
   return (
     <li className={mild ? "tone-warn" : "tone-bad"} data-kind={item.kind}>
       <svg viewBox="0 0 12 12" aria-hidden="true">
@@ -63,8 +138,8 @@ function Item({ item }: { item: Attention }) {
             </span>
           )}
         </div>
-        <p className="hostile">{item.text}</p>
-        {item.hint && <Advice text={item.hint} />}
+        <p className="hostile">{said(item.text)}</p>
+        {children}
       </div>
     </li>
   );
@@ -72,7 +147,8 @@ function Item({ item }: { item: Attention }) {
 
 /** Hint text; a command gets a copy button. */
 function Advice({ text }: { text: string }) {
-  if (!text.startsWith("rota ")) return <p className="quiet hostile">{text}</p>;
+  const said = useSaid();
+  if (!text.startsWith("rota ")) return <p className="quiet hostile">{said(text)}</p>;
   return (
     <p className="overview-advice">
       <code>{text}</code>

@@ -86,12 +86,12 @@ export function History({ past }: { past: Past }) {
     { name: words.running, tone: "busy", dashed: true, values: pick((bucket) => bucket.running) },
   ];
   const durations: Series[] = [
-    { name: "p50", tone: "busy", values: pick((bucket) => bucket.duration_p50_ms) },
-    { name: "p95", tone: "busy", dashed: true, values: pick((bucket) => bucket.duration_p95_ms) },
+    { name: "p50", tone: "busy", area: true, values: pick((bucket) => bucket.duration_p50_ms) },
+    { name: "p95", tone: "bad", dashed: true, values: pick((bucket) => bucket.duration_p95_ms) },
   ];
   const lateness: Series[] = [
-    { name: "p50", tone: "warn", values: pick((bucket) => bucket.lag_p50_ms) },
-    { name: "p95", tone: "warn", dashed: true, values: pick((bucket) => bucket.lag_p95_ms) },
+    { name: "p50", tone: "busy", area: true, values: pick((bucket) => bucket.lag_p50_ms) },
+    { name: "p95", tone: "bad", dashed: true, values: pick((bucket) => bucket.lag_p95_ms) },
   ];
   return (
     <section className="overview-charts" aria-label={t.history}>

@@ -2,6 +2,7 @@
 import { part } from "../../api/client";
 import type { NextRun } from "../../api/schema";
 import { useWords } from "../../i18n";
+import { useSaid } from "../../i18n/said";
 import { Link } from "../../router";
 import { Card, Countdown, DataTable, EmptyState, useAbsolute, type Column } from "../../ui";
 import { overviewWords } from "./words";
@@ -11,6 +12,7 @@ const keyOf = (fire: NextRun) => `${fire.schedule} ${fire.at}`;
 
 export function NextRunsCard({ fires }: { fires: NextRun[] | undefined }) {
   const t = useWords(overviewWords);
+  const said = useSaid();
   const columns: Column<NextRun>[] = [
     {
       id: "schedule",
@@ -21,8 +23,8 @@ export function NextRunsCard({ fires }: { fires: NextRun[] | undefined }) {
           <Link to={`/schedules/${part(fire.schedule)}`} className="clip" title={fire.schedule}>
             {fire.schedule}
           </Link>
-          <span className="quiet clip" title={fire.rule}>
-            {fire.rule}
+          <span className="quiet clip" title={said(fire.rule)}>
+            {said(fire.rule)}
           </span>
         </div>
       ),

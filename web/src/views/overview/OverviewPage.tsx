@@ -8,6 +8,7 @@ import { NextRunsCard } from "./NextRunsCard";
 import { History, RangeSwitch, Throughput, usePast } from "./History";
 import { OverviewTiles } from "./OverviewTiles";
 import "./overview.css";
+import { TopErrorsCard } from "./TopErrorsCard";
 import { overviewWords, viewName } from "./words";
 
 /** The server caches its answer for this long. */
@@ -50,7 +51,10 @@ export function OverviewPage() {
           <AttentionCard overview={found} />
           <Throughput past={past} />
         </div>
-        <NextRunsCard fires={found?.next_fires} />
+        <div className="overview-column">
+          <NextRunsCard fires={found?.next_fires} />
+          <TopErrorsCard />
+        </div>
       </div>
       <History past={past} />
     </>

@@ -46,7 +46,7 @@ export function OverviewTiles({ overview }: { overview: Overview | undefined }) 
         name={t.failed}
         value={number(bad)}
         tone={bad ? "bad" : undefined}
-        note={ended ? t.failedOf(ended) : t.nothingEnded}
+        note={ended ? t.failedOf(good + bad) : t.nothingEnded}
         to={runsWith(...BAD_STATES, "since:24h")}
       />
       <Tile

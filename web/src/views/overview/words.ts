@@ -1,6 +1,6 @@
 import { words } from "../../i18n";
 
-export const viewName = words({ en: { name: "Overview" }, zh: { name: "总览" } });
+export { viewName } from "./name";
 
 const of = (count: number, one: string, many: string) => `${count.toLocaleString()} ${count === 1 ? one : many}`;
 
@@ -15,35 +15,18 @@ export const overviewWords = words({
     oldest: "oldest",
     noneQueued: "no waiting runs",
     failed: "Failed, 24 h",
-    failedOf: (ended: number) => `of ${ended.toLocaleString()} finished`,
+    failedOf: (ran: number) => `of ${ran.toLocaleString()} that ran`,
     nothingEnded: "no finished runs yet",
     late: "Late now",
     lateOf: (runs: number, schedules: number) =>
       [runs && of(runs, "run", "runs"), schedules && of(schedules, "schedule", "schedules")].filter(Boolean).join(", "),
     onTime: "all on time",
     rate: "Success rate, 24 h",
-    rateOf: (good: number, all: number) => `${good.toLocaleString()} of ${all.toLocaleString()}`,
+    rateOf: (good: number, ran: number) => `${good.toLocaleString()} of ${ran.toLocaleString()}`,
     workers: "Workers alive",
     stale: (count: number) => `${count.toLocaleString()} stale`,
     capacity: (slots: number) => of(slots, "slot", "slots"),
     noWorkers: "no worker yet",
-
-    attention: "Needs attention",
-    calm: "Nothing needs attention",
-    calmAbout: "All due runs are in progress, every queue has a worker, and no run is stuck.",
-    more: (count: number) => `and ${count.toLocaleString()} more`,
-    since: "for",
-    schedule_overdue: "Overdue schedule",
-    run_stuck: "Stuck run",
-    run_lingering: "Run does not stop",
-    queue_unserved: "Queue without workers",
-    job_unknown: "Job unknown to all workers",
-    signals_untold: "Undelivered signals",
-    expectation_breached: "Expectation not met",
-    queue_paused: "Paused queue",
-    job_paused: "Paused job",
-    polling: "Polling",
-    clock: "Clock skew",
 
     fires: "Next runs",
     noFires: "No upcoming runs",
@@ -82,35 +65,18 @@ export const overviewWords = words({
     oldest: "最久已等",
     noneQueued: "没有等待的运行",
     failed: "24 小时内失败",
-    failedOf: (ended: number) => `共结束 ${ended.toLocaleString()} 次`,
+    failedOf: (ran: number) => `共执行 ${ran.toLocaleString()} 次`,
     nothingEnded: "尚无运行结束",
     late: "当前延迟",
     lateOf: (runs: number, schedules: number) =>
       [runs && `${runs.toLocaleString()} 个运行`, schedules && `${schedules.toLocaleString()} 个计划`].filter(Boolean).join("，"),
     onTime: "全部准时",
     rate: "24 小时成功率",
-    rateOf: (good: number, all: number) => `${good.toLocaleString()} / ${all.toLocaleString()}`,
+    rateOf: (good: number, ran: number) => `${good.toLocaleString()} / ${ran.toLocaleString()}`,
     workers: "在线工作进程",
     stale: (count: number) => `${count.toLocaleString()} 个失联`,
     capacity: (slots: number) => `${slots.toLocaleString()} 个槽位`,
     noWorkers: "还没有工作进程",
-
-    attention: "需要关注",
-    calm: "没有需要关注的事项",
-    calmAbout: "到期的运行都在执行，每个队列都有工作进程，没有卡住的运行。",
-    more: (count: number) => `还有 ${count.toLocaleString()} 项`,
-    since: "已持续",
-    schedule_overdue: "计划逾期",
-    run_stuck: "运行卡住",
-    run_lingering: "运行不停止",
-    queue_unserved: "队列没有工作进程",
-    job_unknown: "没有工作进程认识此任务",
-    signals_untold: "未送达的信号",
-    expectation_breached: "未达预期",
-    queue_paused: "队列已暂停",
-    job_paused: "任务已暂停",
-    polling: "轮询模式",
-    clock: "时钟偏差",
 
     fires: "接下来的运行",
     noFires: "没有即将开始的运行",

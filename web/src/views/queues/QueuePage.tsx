@@ -7,6 +7,7 @@ import { Link, withSearch } from "../../router";
 import { Card, Command, DataTable, PageHeader, ProblemNotice, Tile, Time, type Column } from "../../ui";
 import { Slots, WorkerBadge } from "../workers/cells";
 import { useQueues, useServing } from "./hooks";
+import { LimitNotice } from "./LimitNotice";
 import { runsOf } from "./links";
 import { PauseButton } from "./PauseButton";
 import { Oldest, QueueBadge } from "./QueueBadge";
@@ -22,7 +23,7 @@ export function QueuePage({ params }: { params: Record<string, string> }) {
   const serving = useServing()?.(name);
   const using = useGet<Page<{ name: string }>>(null, "/jobs", { queue: name, limit: 500 }).data?.items;
   const found = queues.data?.items.find((queue) => queue.queue === name);
-  const queue: Queue | undefined = found ?? (queues.data && { queue: name, queued: 0, scheduled: 0, running: 0, paused: null, oldest_at: null });
+  const queue: Queue | undefined = found ?? (queues.data && { queue: name, queued: 0, scheduled: 0, running: 0, paused: null, oldest_at: null, live_limit: null });
   return (
     <>
       <PageHeader
@@ -44,6 +45,7 @@ export function QueuePage({ params }: { params: Record<string, string> }) {
       />
       {queues.error && <ProblemNotice problem={queues.error} onRetry={() => void queues.refetch()} />}
       {queue?.paused && <Paused queue={queue} />}
+      {queue?.live_limit && <LimitNotice limit={queue.live_limit} />}
       {serving && !serving.length && (
         <div className="notice tone-warn">
           <strong>{t.unservedTitle}</strong>

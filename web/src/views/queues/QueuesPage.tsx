@@ -6,10 +6,11 @@ import { useWords } from "../../i18n";
 import { Link } from "../../router";
 import { Card, DataTable, EmptyState, PageHeader, ProblemNotice, type Column } from "../../ui";
 import { useQueues, useServing } from "./hooks";
+import { allowed } from "./LimitNotice";
 import { runsOf } from "./links";
 import { PauseButton } from "./PauseButton";
 import { Oldest, QueueBadge } from "./QueueBadge";
-import { queuesWords, viewName } from "./words";
+import { limitWords, queuesWords, viewName } from "./words";
 import "./queues.css";
 
 export function QueuesPage() {
@@ -64,6 +65,7 @@ export function QueuesPage() {
 
 function Name({ queue }: { queue: Queue }) {
   const t = useWords(queuesWords);
+  const limit = useWords(limitWords);
   return (
     <span className="queues-name">
       <Link to={`/queues/${part(queue.queue)}`} className="clip" title={queue.queue}>
@@ -74,6 +76,9 @@ function Name({ queue }: { queue: Queue }) {
           {t.pausedBy(queue.paused.paused_by ?? t.somebody)}
           {queue.paused.reason && `: ${queue.paused.reason}`}
         </span>
+      )}
+      {queue.live_limit && (
+        <span className="quiet clip">{limit.limited(allowed(queue.live_limit, limit.atOnce), queue.live_limit.by ?? limit.somebody)}</span>
       )}
     </span>
   );

@@ -1,10 +1,13 @@
+import { later } from "../../router";
 import type { View } from "../view";
-import { QueuePage } from "./QueuePage";
-import { QueuesPage } from "./QueuesPage";
-import { viewName } from "./words";
+import { viewName } from "./name";
+
+const QueuePage = later(() => import("./QueuePage").then((file) => file.QueuePage));
+const QueuesPage = later(() => import("./QueuesPage").then((file) => file.QueuesPage));
 
 const view: View = {
   id: "queues",
+  key: "q",
   icon: "queues",
   name: viewName,
   routes: [

@@ -1,6 +1,23 @@
 import { words } from "../../i18n";
 
-export const viewName = words({ en: { name: "Queues" }, zh: { name: "队列" } });
+export { viewName } from "./name";
+
+export const limitWords = words({
+  en: {
+    limited: (limit: string, by: string) => `Limited to ${limit} by ${by}`,
+    atOnce: (most: number) => `${most.toLocaleString()} at once`,
+    until: "until",
+    somebody: "somebody",
+    noReason: "no reason given",
+  },
+  zh: {
+    limited: (limit: string, by: string) => `由 ${by} 限制为 ${limit}`,
+    atOnce: (most: number) => `同时 ${most.toLocaleString()} 个`,
+    until: "直到",
+    somebody: "有人",
+    noReason: "未说明原因",
+  },
+});
 
 export const queuesWords = words({
   en: {

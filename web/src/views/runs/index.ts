@@ -1,10 +1,13 @@
+import { later } from "../../router";
 import type { View } from "../view";
-import { RunPage } from "./detail/RunPage";
-import { RunsPage } from "./list/RunsPage";
-import { viewName } from "./words";
+import { viewName } from "./name";
+
+const RunPage = later(() => import("./detail/RunPage").then((file) => file.RunPage));
+const RunsPage = later(() => import("./list/RunsPage").then((file) => file.RunsPage));
 
 const view: View = {
   id: "runs",
+  key: "r",
   icon: "runs",
   name: viewName,
   routes: [

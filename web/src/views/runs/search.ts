@@ -9,7 +9,7 @@ export interface Token {
   value: string;
 }
 
-const NAMES = ["state", "job", "queue", "schedule", "worker", "tag", "key", "scope", "parent", "error", "fingerprint", "retried", "since", "until"];
+export const NAMES = ["state", "job", "queue", "schedule", "worker", "tag", "key", "scope", "parent", "error", "fingerprint", "retried", "since", "until"];
 const TOKEN = /(?:([\w.-]+):)?(?:"((?:[^"\\]|\\.)*)"|(\S+))/g;
 const SPAN = /^(\d+(?:\.\d+)?)(s|m|h|d|w)$/;
 const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 };
@@ -29,7 +29,7 @@ export function format(tokens: Token[]): string {
   return tokens.map(({ name, value }) => (name ? `${name}:${quoted(value)}` : quoted(value))).join(" ");
 }
 
-function quoted(value: string): string {
+export function quoted(value: string): string {
   return /^[^\s"\\]+$/.test(value) ? value : `"${value.replace(/["\\]/g, "\\$&")}"`;
 }
 

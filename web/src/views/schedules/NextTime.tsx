@@ -1,13 +1,14 @@
 /** When a schedule runs next, or why it does not. */
 import { useLocale, useWords } from "../../i18n";
 import { common } from "../../i18n/common";
-import { Time, relative, useAbsolute, useNow } from "../../ui";
+import { Time, relative, useAbsolute, useNow, useZone } from "../../ui";
 import type { Schedule } from "./types";
 import { schedulesWords } from "./words";
 
-/** Format `17 Nov, 09:00 CET` in the schedule's zone, whatever zone is selected. */
-function useInZone(zone: string): (at: string) => string {
+/** Format `17 Nov, 09:00 CET` in the zone that is selected, as every time on the page. */
+function useInZone(own: string): (at: string) => string {
   const locale = useLocale();
+  const zone = useZone(own);
   const format = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: zone, timeZoneName: "short" });
   return (at) => format.format(new Date(at));
 }

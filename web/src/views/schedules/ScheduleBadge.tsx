@@ -4,8 +4,8 @@ import { Badge, type Tone } from "../../ui";
 import type { ScheduleState } from "./types";
 import { schedulesWords } from "./words";
 
-const TONES: Record<ScheduleState, Tone> = { active: "good", paused: "warn", "job paused": "warn", disabled: "idle", ended: "idle" };
-const SHAPES = { active: "running", paused: "waiting", "job paused": "waiting", disabled: "cancelled", ended: "skipped" } as const;
+const TONES: Record<ScheduleState, Tone> = { active: "good", paused: "warn", "job paused": "warn", "job cancelled": "warn", disabled: "idle", ended: "idle" };
+const SHAPES = { active: "running", paused: "waiting", "job paused": "waiting", "job cancelled": "cancelled", disabled: "cancelled", ended: "skipped" } as const;
 
 export function ScheduleBadge({ state }: { state: ScheduleState }) {
   const t = useWords(schedulesWords);

@@ -1,11 +1,15 @@
+import { later } from "../../router";
 import type { View } from "../view";
-import { EditPage, NewPage } from "./editor/EditorPage";
-import { SchedulePage } from "./detail/SchedulePage";
-import { SchedulesPage } from "./list/SchedulesPage";
-import { viewName } from "./words";
+import { viewName } from "./name";
+
+const EditPage = later(() => import("./editor/EditorPage").then((file) => file.EditPage));
+const NewPage = later(() => import("./editor/EditorPage").then((file) => file.NewPage));
+const SchedulePage = later(() => import("./detail/SchedulePage").then((file) => file.SchedulePage));
+const SchedulesPage = later(() => import("./list/SchedulesPage").then((file) => file.SchedulesPage));
 
 const view: View = {
   id: "schedules",
+  key: "s",
   icon: "schedules",
   name: viewName,
   routes: [

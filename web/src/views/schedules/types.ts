@@ -1,7 +1,7 @@
 /** Types of schedules in the API. */
 import type { RunState } from "../../api/schema";
 
-export type ScheduleState = "active" | "paused" | "job paused" | "disabled" | "ended";
+export type ScheduleState = "active" | "paused" | "job paused" | "job cancelled" | "disabled" | "ended";
 
 /** Definition as in `schedules.toml`, without default values. */
 export type Document = Record<string, unknown> & { job?: string };
@@ -29,6 +29,7 @@ export interface Schedule {
   pause_reason: string | null;
   resume_at: string | null;
   job_paused: boolean;
+  job_cancelled: boolean;
   next_plan: string | null;
   awaits: string | null;
   fired: number;
@@ -45,4 +46,6 @@ export interface Schedule {
   p95_duration_ms?: number | null;
 }
 
-export const STATES: ScheduleState[] = ["active", "paused", "job paused", "disabled", "ended"];
+/** States, and troubles of active schedules, that the list may be limited to. */
+export type LookedFor = ScheduleState | "failing" | "late";
+export const STATES: LookedFor[] = ["active", "failing", "late", "paused", "job paused", "job cancelled", "disabled", "ended"];

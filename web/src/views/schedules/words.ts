@@ -1,6 +1,6 @@
 import { words } from "../../i18n";
 
-export const viewName = words({ en: { name: "Schedules" }, zh: { name: "计划" } });
+export { viewName } from "./name";
 
 /** Words of the list, and of the actions on a schedule. */
 export const schedulesWords = words({
@@ -14,6 +14,9 @@ export const schedulesWords = words({
     active: "active",
     paused: "paused",
     "job paused": "job paused",
+    "job cancelled": "job cancelled",
+    failing: "failing",
+    late: "late",
     disabled: "disabled",
     ended: "ended",
     name: "Schedule",
@@ -92,6 +95,9 @@ export const schedulesWords = words({
     active: "启用中",
     paused: "已暂停",
     "job paused": "任务已暂停",
+    "job cancelled": "任务已取消",
+    failing: "连续失败",
+    late: "已逾期",
     disabled: "已停用",
     ended: "已结束",
     name: "计划",

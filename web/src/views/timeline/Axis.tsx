@@ -60,6 +60,21 @@ export function Details({ item, left, width, top, now }: { item: Item; left: num
   const states = useWords(common);
   const absolute = useAbsolute();
   const place = useCallback(() => (left > width / 2 ? { right: Math.max(0, width - left - 8), top } : { left: Math.max(0, left - 8), top }), [left, width, top]);
+  if ("blank" in item) {
+    const { gap } = item.blank;
+    const kind = gap.kind === "missed" ? t.missed : states.skipped;
+    return (
+      <div className="timeline-details" style={place()} role="status">
+        <strong className="clip">{item.row.name}</strong>
+        <span>{gap.count > 1 ? t.blanks(gap.count, kind) : t.blank(kind)}</span>
+        <span>
+          {absolute(gap.from)}
+          {gap.to !== gap.from && ` – ${absolute(gap.to)}`}
+        </span>
+        {gap.reason && <span className="quiet hostile">{gap.reason}</span>}
+      </div>
+    );
+  }
   if (!("bar" in item)) {
     return (
       <div className="timeline-details" style={place()} role="status">

@@ -3,8 +3,9 @@ import { memo, useMemo, useRef, useState, type KeyboardEvent, type MouseEvent, t
 import { useWords } from "../../i18n";
 import { href, Link, navigate } from "../../router";
 import { Axis, Details, Grid } from "./Axis";
+import { Density, Shade } from "./Density";
 import { LaneDrawing } from "./LaneDrawing";
-import { inOrder, itemsOf, placed, startOf, TRACK, type Item, type Placed, type Row, type Sizes } from "./lanes";
+import { endOf, inOrder, itemsOf, placed, startOf, TRACK, type Item, type Placed, type Row, type Sizes } from "./lanes";
 import { laneLink, type By } from "./links";
 import { useDrag, useNarrow, useSight, useWheel, useWidth } from "./gestures";
 import type { TimeRange } from "./range";
@@ -13,6 +14,8 @@ import { timelineWords } from "./words";
 interface ChartProps {
   by: By;
   rows: Row[];
+  /** From here on no attempt is left out. */
+  complete: number | null;
   range: TimeRange;
   still: boolean;
   onPoint: (pointing: boolean) => void;
@@ -24,7 +27,7 @@ const NEAR = 7;
 const BEYOND = 400;
 const DRAWN = 1.25;
 
-export function TimelineChart({ by, rows, range, still, onPoint }: ChartProps) {
+export function TimelineChart({ by, rows, complete, range, still, onPoint }: ChartProps) {
   const t = useWords(timelineWords);
   const box = useRef<HTMLDivElement>(null);
   const width = useWidth(box);
@@ -64,6 +67,7 @@ export function TimelineChart({ by, rows, range, still, onPoint }: ChartProps) {
   return (
     <div className="timeline-body" onPointerEnter={() => onPoint(true)} onPointerLeave={() => onPoint(false)}>
       <Axis range={range} width={width} />
+      {complete !== null && complete > from && <Density range={range} width={width} complete={complete} />}
       <Names lanes={lanes} by={by} />
       <div
         ref={box}
@@ -85,6 +89,7 @@ export function TimelineChart({ by, rows, range, still, onPoint }: ChartProps) {
       >
         <svg width={width} height={height} aria-hidden="true">
           <Grid lanes={lanes} range={range} width={width} height={height} />
+          {complete !== null && complete > from && <Shade width={Math.min(width, x(complete))} height={height} />}
           <g transform={`translate(${x(base)})`}>
             {lanes
               .filter((row) => row.top + row.height > top - BEYOND && row.top < bottom + BEYOND)
@@ -135,7 +140,10 @@ const Names = memo(function Names({ lanes, by }: { lanes: Placed[]; by: By }) {
 const isMild = (by: By) => by !== "schedule";
 
 /** Address that Enter and a click open. */
-const placeOf = (item: Item, by: By) => ("bar" in item ? `/runs/${item.bar.attempt.run_id}` : laneLink(by, item.row.name));
+function placeOf(item: Item, by: By): string {
+  const run = "bar" in item ? item.bar.attempt.run_id : "blank" in item ? item.blank.gap.run_id : null;
+  return run ? `/runs/${run}` : laneLink(by, item.row.name);
+}
 
 function find(lanes: Placed[], key: string | null): Item | null {
   if (key === null) return null;
@@ -153,9 +161,9 @@ function under(lanes: Placed[], left: number, top: number, x: (at: number) => nu
   let best: Item | null = null;
   let least = NEAR;
   for (const item of itemsOf(row)) {
-    if ("bar" in item && item.bar.track !== track) continue;
+    if ("bar" in item ? item.bar.track !== track : "blank" in item && row.blankTrack !== track) continue;
     const start = x(startOf(item));
-    const end = "bar" in item ? Math.max(start + 3, x(Math.min(item.bar.end, now))) : start;
+    const end = "at" in item ? start : Math.max(start + 3, x(Math.min(endOf(item), now)));
     const away = left < start ? start - left : left > end ? left - end : 0;
     if (away < least) [best, least] = [item, away];
   }
@@ -171,7 +179,7 @@ interface Walk {
 }
 
 function useWalk({ lanes, found, range, setHere, by }: Walk) {
-  const inSight = (row: Placed) => itemsOf(row).filter((item) => ("bar" in item ? item.bar.end : item.at) >= range.from && startOf(item) <= range.to);
+  const inSight = (row: Placed) => itemsOf(row).filter((item) => endOf(item) >= range.from && startOf(item) <= range.to);
   const nearest = (row: Placed | undefined, at: number) => {
     const away = (item: Item) => Math.abs(startOf(item) - at);
     const item = (row ? inSight(row) : []).reduce<Item | null>((best, each) => (!best || away(each) < away(best) ? each : best), null);

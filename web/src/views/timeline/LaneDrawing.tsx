@@ -1,7 +1,7 @@
 /** One lane: bars, planned runs and overlaps. Only the visible part is drawn. */
 import { memo } from "react";
 import { shapeOf, toneOf } from "../../ui";
-import { apart, comingKey, TRACK, visible, type Bar, type Placed } from "./lanes";
+import { apart, comingKey, TRACK, visible, visibleBlanks, type Bar, type Blank, type Placed } from "./lanes";
 
 interface LaneProps {
   row: Placed;
@@ -37,6 +37,9 @@ export const LaneDrawing = memo(function LaneDrawing({ row, from, to, width, now
             <circle cx={x(at)} cy={y(0) + BAR / 2} r={4} />
           </g>
         ))}
+      {visibleBlanks(row.blanks, from, to, perPixel).map((blank) => (
+        <BlankDrawing key={blank.key} blank={blank} left={x(blank.from)} right={x(blank.to)} y={y(row.blankTrack)} width={width} here={here === blank.key} />
+      ))}
       {visible(row.bars, from, to, perPixel, toneOf).map((bar) => (
         <BarDrawing key={bar.key} bar={bar} left={x(bar.start)} right={x(Math.min(bar.end, Math.max(now, bar.start)))} y={y(bar.track)} width={width} here={here === bar.key} />
       ))}
@@ -68,6 +71,26 @@ function BarDrawing({ bar, left, right, y, width, here }: BarProps) {
     <g className={`timeline-bar tone-${tone}${here ? " here" : ""}`} data-run={bar.attempt.run_id} data-state={bar.state}>
       {plain && <rect className={going ? "going" : undefined} x={start} y={y + inset} width={length} height={BAR - 2 * inset} rx={2.5} />}
       {wide ? glyph(Math.max(start, 0) + 3.5, "inner") : !plain && glyph(start - GLYPH / 2 + 1, "outer")}
+    </g>
+  );
+}
+
+/** Cross of a plan time that was missed; one that was skipped has the shape of the state. */
+export const MISSED = "M6 .8 11.2 6 6 11.2.8 6zm0 2.1L2.9 6 6 9.1 9.1 6z";
+
+interface BlankProps extends Omit<BarProps, "bar"> {
+  blank: Blank;
+}
+
+/** Draw plan times that did not run: a mark, and a line up to the last of them. */
+function BlankDrawing({ blank, left, right, y, width, here }: BlankProps) {
+  const missed = blank.gap.kind === "missed";
+  const [start, end] = [Math.max(left, 0), Math.min(right, width + 8)];
+  const middle = y + BAR / 2;
+  return (
+    <g className={`timeline-blank tone-${missed ? "bad" : "idle"}${here ? " here" : ""}`} data-gap={blank.gap.kind}>
+      {end - start > GLYPH && <line x1={start} x2={end} y1={middle} y2={middle} />}
+      <path d={missed ? MISSED : shapeOf("skipped")} fillRule="evenodd" transform={`translate(${start - GLYPH / 2} ${middle - GLYPH / 2}) scale(${GLYPH / 12})`} />
     </g>
   );
 }

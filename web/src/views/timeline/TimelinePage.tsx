@@ -5,9 +5,10 @@ import type { Timeline } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { common } from "../../i18n/common";
 import { useParameter } from "../../router";
-import { Button, Card, EmptyState, PageHeader, ProblemNotice, shapeOf, toneOf, type Shown } from "../../ui";
+import { Button, Card, EmptyState, PageHeader, ProblemNotice, shapeOf, toneOf, useAbsolute, type Shown } from "../../ui";
 import { AttemptTable } from "./AttemptTable";
 import { TimelineChart } from "./Chart";
+import { MISSED } from "./LaneDrawing";
 import { rowsOf } from "./lanes";
 import { BY, type By } from "./links";
 import { asked, useTimeRange, type TimeRange } from "./range";
@@ -36,7 +37,7 @@ export function TimelinePage() {
   const count = rows?.reduce((total, row) => total + row.bars.length, 0) ?? 0;
   if (count > MANY !== many && !timeline.isPlaceholderData && rows) setMany(count > MANY);
   const table = shown === "table";
-  const empty = rows && !rows.some((row) => row.bars.length || row.coming.length);
+  const empty = rows && !rows.some((row) => row.bars.length || row.coming.length || row.blanks.length);
   return (
     <>
       <PageHeader
@@ -51,7 +52,7 @@ export function TimelinePage() {
       {timeline.error && <ProblemNotice problem={timeline.error} onRetry={() => void timeline.refetch()} />}
       <Card bare>
         <Controls range={range} />
-        {found?.truncated && <p className="timeline-truncated tone-warn">{t.truncated}</p>}
+        {found?.truncated && <Truncated complete={found.complete_from} />}
         {!rows ? (
           <div className="timeline-waiting" aria-busy={!timeline.error}>
             {!timeline.error && [62, 38, 51, 70].map((width) => <span key={width} className="skeleton" style={{ width: `${width}%` }} />)}
@@ -71,13 +72,19 @@ export function TimelinePage() {
           <AttemptTable by={by} rows={rows} range={range} />
         ) : (
           <>
-            <TimelineChart by={by} rows={rows} range={range} still={still} onPoint={setStill} />
+            <TimelineChart by={by} rows={rows} complete={found?.complete_from ? Date.parse(found.complete_from) : null} range={range} still={still} onPoint={setStill} />
             <Legend />
           </>
         )}
       </Card>
     </>
   );
+}
+
+function Truncated({ complete }: { complete: string | null }) {
+  const t = useWords(timelineWords);
+  const absolute = useAbsolute();
+  return <p className="timeline-truncated tone-warn">{complete ? t.completeFrom(absolute(complete)) : t.truncated}</p>;
 }
 
 interface SwitchProps<T extends string> {
@@ -155,6 +162,18 @@ function Legend() {
           <circle cx="6" cy="6" r="4" />
         </svg>
         {t.coming}
+      </li>
+      <li className="tone-idle">
+        <svg viewBox="0 0 12 12" aria-hidden="true">
+          <path d={shapeOf("skipped")} fillRule="evenodd" />
+        </svg>
+        {states.skipped}
+      </li>
+      <li className="tone-bad">
+        <svg viewBox="0 0 12 12" aria-hidden="true">
+          <path d={MISSED} fillRule="evenodd" />
+        </svg>
+        {t.missed}
       </li>
       <li className="tone-warn">
         <svg viewBox="0 0 12 12" aria-hidden="true">

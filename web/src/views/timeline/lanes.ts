@@ -1,5 +1,5 @@
-/** Layout of attempts as bars: which of them overlap, and the row of each. */
-import type { Lane, Timeline, TimelineAttempt } from "../../api/schema";
+/** Layout of attempts as bars: which of them overlap, and the row of each; and of plan times that did not run. */
+import type { Gap, Lane, Timeline, TimelineAttempt } from "../../api/schema";
 import type { Shown } from "../../ui";
 
 export interface Bar {
@@ -12,9 +12,20 @@ export interface Bar {
   track: number;
 }
 
+/** Plan times that did not run. */
+export interface Blank {
+  key: string;
+  gap: Gap;
+  from: number;
+  to: number;
+}
+
 export interface Row {
   name: string;
   bars: Bar[];
+  blanks: Blank[];
+  /** Track of the plan times that did not run, below those of the bars. */
+  blankTrack: number;
   coming: number[];
   tracks: number;
   /** Times with more than one running attempt. */
@@ -54,7 +65,9 @@ function rowOf(lane: Lane): Row {
     }
     reach = Math.max(reach, bar.end);
   }
-  return { name: lane.name, bars, coming: lane.coming.map((at) => Date.parse(at)), tracks: Math.max(1, ends.length), overlaps };
+  const blanks = (lane.gaps ?? []).map((gap) => ({ key: `gap ${gap.kind} ${gap.from} ${gap.run_id ?? gap.reason} ${lane.name}`, gap, from: Date.parse(gap.from), to: Date.parse(gap.to) }));
+  const tracks = ends.length + (blanks.length ? 1 : 0);
+  return { name: lane.name, bars, blanks, blankTrack: ends.length, coming: lane.coming.map((at) => Date.parse(at)), tracks: Math.max(1, tracks), overlaps };
 }
 
 /** Keep the previous order, with new lanes at the end, so that nothing moves under the pointer. */
@@ -121,15 +134,31 @@ export function apart(times: number[], from: number, to: number, least: number):
   });
 }
 
-/** Item that can be selected: an attempt or a planned run. */
-export type Item = { row: Placed; key: string; bar: Bar } | { row: Placed; key: string; at: number };
+/** Keep one of the plan times with the same position and kind. */
+export function visibleBlanks(blanks: Blank[], from: number, to: number, perPixel: number): Blank[] {
+  const seen = new Set<string>();
+  return blanks.filter((blank) => {
+    if (blank.to < from || blank.from > to) return false;
+    const spot = `${blank.gap.kind} ${Math.round((blank.from - from) / perPixel / 8)} ${Math.round((blank.to - from) / perPixel / 8)}`;
+    if (seen.has(spot)) return false;
+    seen.add(spot);
+    return true;
+  });
+}
 
-export const startOf = (item: Item) => ("bar" in item ? item.bar.start : item.at);
+/** Item that can be selected: an attempt, plan times that did not run, or a planned run. */
+export type Item = { row: Placed; key: string; bar: Bar } | { row: Placed; key: string; blank: Blank } | { row: Placed; key: string; at: number };
+
+export const startOf = (item: Item) => ("bar" in item ? item.bar.start : "blank" in item ? item.blank.from : item.at);
+export const endOf = (item: Item) => ("bar" in item ? item.bar.end : "blank" in item ? item.blank.to : item.at);
 
 export const comingKey = (lane: string, at: number) => `coming ${at} ${lane}`;
 
 /** Return the items of a lane, sorted by time. */
 export const itemsOf = (row: Placed): Item[] => [
-  ...row.bars.map((bar) => ({ row, key: bar.key, bar })),
+  ...(row.blanks.length ? mixedOf(row) : row.bars.map((bar) => ({ row, key: bar.key, bar }))),
   ...row.coming.map((at) => ({ row, key: comingKey(row.name, at), at })),
 ];
+
+const mixedOf = (row: Placed): Item[] =>
+  [...row.bars.map((bar): Item => ({ row, key: bar.key, bar })), ...row.blanks.map((blank): Item => ({ row, key: blank.key, blank }))].sort((a, b) => startOf(a) - startOf(b));

@@ -1,6 +1,6 @@
 import { words } from "../../i18n";
 
-export const viewName = words({ en: { name: "Timeline" }, zh: { name: "时间线" } });
+export { viewName } from "./name";
 
 export const timelineWords = words({
   en: {
@@ -38,6 +38,17 @@ export const timelineWords = words({
     state: "Outcome",
     lane: "Lane",
     truncated: "There are too many attempts to show all of them. Zoom in, or choose a shorter time range.",
+    completeFrom: (at: string) => `There are too many attempts to show all of them. Before ${at}, in the shaded part, some are left out: the columns count all. Zoom in to see each.`,
+    density: "Finished runs",
+    densityMost: (most: string) => `at most ${most} a column`,
+    densityAbout: (total: string) => `${total} runs finished in the part that is not shown in full`,
+    missed: "missed",
+    unrun: "Plan times that did not run",
+    planTime: "Plan time",
+    count: "Count",
+    reason: "Reason",
+    blank: (kind: string) => `plan time ${kind}`,
+    blanks: (count: number, kind: string) => `${count} plan times ${kind}`,
     emptyTitle: "No attempts in this time range",
     empty: "Nothing ran, and no run is planned. Choose a longer time range, or start a run:",
     emptyBySchedule: "No schedule ran, and none is due. To see runs without a schedule, group by job.",
@@ -80,6 +91,17 @@ export const timelineWords = words({
     state: "结果",
     lane: "泳道",
     truncated: "尝试太多，无法全部显示。请放大或选择更短的时间范围。",
+    completeFrom: (at: string) => `尝试太多，无法全部显示。${at} 之前的阴影部分有所省略：柱形统计全部。放大可查看每次尝试。`,
+    density: "结束的运行",
+    densityMost: (most: string) => `每列最多 ${most} 个`,
+    densityAbout: (total: string) => `未完整显示的部分有 ${total} 个运行结束`,
+    missed: "错过",
+    unrun: "没有运行的计划时间",
+    planTime: "计划时间",
+    count: "次数",
+    reason: "原因",
+    blank: (kind: string) => `计划时间${kind}`,
+    blanks: (count: number, kind: string) => `${count} 个计划时间${kind}`,
     emptyTitle: "此时间范围内没有尝试",
     empty: "没有运行过，也没有安排好的运行。可选择更长的时间范围，或启动一个运行：",
     emptyBySchedule: "没有计划运行过，也没有到期的计划。不由计划产生的运行请按任务分组查看。",

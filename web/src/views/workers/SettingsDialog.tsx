@@ -4,8 +4,7 @@ import { api, part, type Page } from "../../api/client";
 import { useCommand } from "../../api/hooks";
 import type { Worker, WorkersUpdateBody } from "../../api/schema";
 import { useWords } from "../../i18n";
-import { common } from "../../i18n/common";
-import { Button, Dialog, Field, ProblemNotice, useToasts } from "../../ui";
+import { Field, FormDialog, useToasts } from "../../ui";
 import { workersWords } from "./words";
 
 const written = (queues: Record<string, number>) =>
@@ -27,7 +26,6 @@ function queuesOf(text: string): Record<string, number> | null {
 
 export function SettingsDialog({ worker, onClose }: { worker: Worker; onClose: () => void }) {
   const t = useWords(workersWords);
-  const both = useWords(common);
   const toasts = useToasts();
   const [before] = useState({ slots: String(worker.slots), queues: written(worker.queues), heartbeat: worker.heartbeat ?? "", poll: worker.poll ?? "" });
   const [now, setNow] = useState(before);
@@ -56,35 +54,29 @@ export function SettingsDialog({ worker, onClose }: { worker: Worker; onClose: (
     onChange: (event: { target: { value: string } }) => setNow({ ...now, [name]: event.target.value }),
   });
   return (
-    <Dialog title={t.settingsTitle(worker.name)} open onClose={onClose}>
-      <form
-        className="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          submit();
-        }}
-      >
-        <p className="quiet">{t.settingsAbout}</p>
-        <Field name={t.slots} hint={t.slotsHint} wrong={wrongSlots}>
-          <input inputMode="numeric" autoFocus {...field("slots")} />
-        </Field>
-        <Field name={t.queues} hint={t.queuesHint} wrong={wrongQueues}>
-          <input {...field("queues")} />
-        </Field>
-        <Field name={t.heartbeat} hint={t.spanHint}>
-          <input {...field("heartbeat")} />
-        </Field>
-        <Field name={t.poll} hint={t.spanHint}>
-          <input {...field("poll")} />
-        </Field>
-        {save.error && <ProblemNotice problem={save.error} />}
-        <footer>
-          <Button onClick={onClose}>{both.notNow}</Button>
-          <Button type="submit" look="primary" disabled={!changed || !!wrongSlots || !!wrongQueues} busy={save.isPending} title={changed ? undefined : t.nothingChanged}>
-            {t.save}
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={t.settingsTitle(worker.name)}
+      onClose={onClose}
+      action={t.save}
+      onSubmit={submit}
+      ready={changed && !wrongSlots && !wrongQueues}
+      why={changed ? undefined : t.nothingChanged}
+      busy={save.isPending}
+      problem={save.error}
+    >
+      <p className="quiet">{t.settingsAbout}</p>
+      <Field name={t.slots} hint={t.slotsHint} wrong={wrongSlots}>
+        <input inputMode="numeric" autoFocus {...field("slots")} />
+      </Field>
+      <Field name={t.queues} hint={t.queuesHint} wrong={wrongQueues}>
+        <input {...field("queues")} />
+      </Field>
+      <Field name={t.heartbeat} hint={t.spanHint}>
+        <input {...field("heartbeat")} />
+      </Field>
+      <Field name={t.poll} hint={t.spanHint}>
+        <input {...field("poll")} />
+      </Field>
+    </FormDialog>
   );
 }

@@ -1,10 +1,13 @@
+import { later } from "../../router";
 import type { View } from "../view";
-import { WorkerPage } from "./WorkerPage";
-import { WorkersPage } from "./WorkersPage";
-import { viewName } from "./words";
+import { viewName } from "./name";
+
+const WorkerPage = later(() => import("./WorkerPage").then((file) => file.WorkerPage));
+const WorkersPage = later(() => import("./WorkersPage").then((file) => file.WorkersPage));
 
 const view: View = {
   id: "workers",
+  key: "w",
   icon: "workers",
   name: viewName,
   routes: [

@@ -1,6 +1,6 @@
 import { words } from "../../i18n";
 
-export const viewName = words({ en: { name: "Workers" }, zh: { name: "工作进程" } });
+export { viewName } from "./name";
 
 export const workersWords = words({
   en: {

@@ -11,13 +11,15 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
-from rota.errors import BadConfig, Conflict, DeadlineExceeded, Invalid, RotaError, Unavailable
-from rota.store.databases import epoch
+from rota.errors import BadConfig, Conflict, DatabaseCopied, DeadlineExceeded, Invalid, RotaError, Unavailable
 from rota.store.databases.columns import Column, Columns
 from rota.store.databases.database import Hint, HotForms, Row, Work
+from rota.store.databases.epoch import Standing
 from rota.store.databases.pinned_plans import PINNED, WALKING
 from rota.store.databases.postgres.notify import Listener, Notifier
+from rota.store.databases.postgres.place import GREETING, MISPLACED, enter, place_of, require_original
 from rota.store.databases.postgres.postgres_hot import PostgresHotForms
+from rota.store.databases.postgres.shared_pool import SharedPool
 from rota.store.databases.postgres.stuck_connections import StuckConnections
 from rota.store.databases.statements import POSTGRES, Statement, compile_sql, compile_statement
 from rota.values.clock import Clock, HostClock, compare, id_clock
@@ -44,8 +46,13 @@ _BROKEN = (
     asyncpg.InternalClientError,  # the server has said goodbye, and the connection was used before it was closed
     ConnectionError,
 )
-# The server has rolled back: repeating is safe whatever the transaction does.
-_RETRIED: tuple[type[Exception], ...] = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+# The server has rolled back: repeating is safe whatever the transaction does. After a key that another transaction took
+# while this one waited for it, a repetition sees who has it.
+_RETRIED: tuple[type[Exception], ...] = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.UniqueViolationError,
+)
 
 
 class PostgresTx:
@@ -110,19 +117,6 @@ class PostgresSession:
         return result
 
 
-_GREETING = """
-select (extract(epoch from clock_timestamp()) * 1000000)::bigint, pg_is_in_recovery(),
-    to_regclass('rota_epoch') is not null
-"""
-# The server, the timeline of the history that it writes, the database and its tables: a failover, a recovery, a restore
-# and a copy each change one of them.
-_PLACE = """
-select concat_ws('/', (select system_identifier from pg_control_system()),
-    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
-    (select oid from pg_database where datname = current_database()), to_regclass('rota_epoch')::oid)
-"""
-
-
 class Statements:
     """Compiled once per process and database; with a manual clock its time is bound instead of the server's."""
 
@@ -141,15 +135,25 @@ class Statements:
 class PostgresDatabase:
     dialect = POSTGRES
 
-    def __init__(self, url: str, manual_clock: Clock | None = None, *, deadline: timedelta, size: int = 8) -> None:
+    def __init__(
+        self,
+        url: str,
+        manual_clock: Clock | None = None,
+        *,
+        deadline: timedelta,
+        size: int = 8,
+        standing: Standing | None = None,
+        shared: SharedPool | None = None,
+    ) -> None:
         self.url = url
         self.deadline = deadline
+        self.standing = standing or Standing()
         self._dsn, self._pooled = without_pooler(url)
         self.polls = self._pooled
         self.clock = manual_clock or HostClock()  # for measuring only: the server's clock decides
         self._manual_clock = manual_clock
         self._statements = Statements(manual_clock)
-        self._place: str | None = None
+        self._shared = shared
         self._idle: list[Connection] = []
         self._free = asyncio.Semaphore(size)
         self._closed = False
@@ -186,7 +190,7 @@ class PostgresDatabase:
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(connection.terminate)
             async with connection.transaction():  # a pooler gives one server for all statements of it
-                ((now, standby, has_epochs),) = await connection.fetch(_GREETING)
+                ((now, standby, has_epochs),) = await connection.fetch(GREETING)
             compare(self.clock, before, now)
             if standby:
                 raise Unavailable(
@@ -198,42 +202,40 @@ class PostgresDatabase:
             stack.pop_all()
 
     async def _compare_places(self, connection: Connection, now: int) -> None:
-        try:
-            async with connection.transaction():
-                place = await connection.fetchval(_PLACE)
-            if place != self._place:
-                await _enter(connection, place, now)
-        except (
-            asyncpg.InsufficientPrivilegeError,
-            asyncpg.FeatureNotSupportedError,
-            asyncpg.ObjectNotInPrerequisiteStateError,
-        ):
-            # Some hosted servers do not tell their timeline, and `doctor` says so; who may only read claims nothing.
-            return
-        self._place = place
+        place = await place_of(connection)
+        if place is not None and place != self.standing.place:
+            await enter(connection, self.standing, place, now)
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
         """A connection that fails in any way is thrown away: nobody can know what state it is in."""
         # One is reserved before it is looked for: there are never more connections than places.
         async with self._free:
-            connection = self._pop_idle() or await self.connect()
+            shared = self._shared
+            connection = await shared.acquire(self.connect) if shared else self._pop_idle() or await self.connect()
             try:
+                # Moved: a heartbeat has seen it, and connections to a pooler, or to a restored one, stay.
+                if self.standing.moved or (shared and shared.is_new(connection)):
+                    await self._greet(connection)
                 yield connection
             except BaseException as error:
                 expected = isinstance(error, RotaError | asyncpg.PostgresError)
-                # One that is closed cannot even say whether it is in a transaction.
-                if not expected or connection.is_closed() or connection.is_in_transaction():
-                    connection.terminate()
+                if not expected or _in_doubt(connection):
+                    with contextlib.suppress(asyncpg.InterfaceError):
+                        connection.terminate()
                 raise
             finally:
-                if not connection.is_closed():
+                if shared:
+                    await shared.release(connection)
+                elif not connection.is_closed():
                     if self._closed:
                         connection.terminate()
                     else:
                         self._idle.append(connection)
 
     async def renew(self) -> None:
+        if self._shared:
+            self._shared.forget()
         while connection := self._pop_idle():
             connection.terminate()
 
@@ -244,14 +246,16 @@ class PostgresDatabase:
                 return connection
         return None
 
-    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+    async def transact(
+        self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None, acts: bool = False
+    ) -> T:
         if deadline is not None:
             return await self._with_deadline(work, repeatable, deadline)
-        return await self._within(PINNED, work, repeatable=repeatable)
+        return await self._within(PINNED, work, repeatable=repeatable, acts=acts)
 
     async def _with_deadline(self, work: Work[T], repeatable: bool, deadline: timedelta) -> T:
         """Run it on a connection of its own: each of the others has the usual deadline built in."""
-        patient = PostgresDatabase(self.url, self._manual_clock, deadline=deadline, size=1)
+        patient = PostgresDatabase(self.url, self._manual_clock, deadline=deadline, size=1, standing=self.standing)
         try:
             return await patient.transact(work, repeatable=repeatable)
         finally:
@@ -267,10 +271,26 @@ class PostgresDatabase:
     async def read(self, work: Work[T]) -> T:
         return await self._within(_READING, work)
 
+    @property
+    def hears(self) -> bool:
+        return self._listener is not None and self._listener.is_connected
+
+    async def heed(self, work: Work[T]) -> T:
+        listener = self._listener
+        if listener is None or not listener.is_connected:
+            return await self.read(work)
+        try:
+            return await listener.ask(lambda connection: self._asked(connection, work))
+        except (asyncpg.PostgresError, *_BROKEN, OSError, TimeoutError) as error:
+            raise translated(error, self.deadline) from error
+
+    async def _asked(self, connection: Connection, work: Work[T]) -> T:
+        return await self._committed(PostgresTx(connection, self._statements), connection, _READING, work)
+
     async def foresee(self, work: Work[Any]) -> None:
         """The server has it at hand for all its connections."""
 
-    async def _within(self, settings: str | None, work: Work[T], *, repeatable: bool = True) -> T:
+    async def _within(self, settings: str | None, work: Work[T], *, repeatable: bool = True, acts: bool = False) -> T:
         # After a broken connection nobody knows whether the commit arrived: only what may happen twice is repeated.
         again = _RETRIED + (_BROKEN if repeatable else ())
         unsure: set[str | None] = set()  # whom tries woke that may have committed before their connection broke
@@ -278,10 +298,16 @@ class PostgresDatabase:
             try:
                 # The deadline of one try; it covers the wait for a free connection, too.
                 async with asyncio.timeout(self.deadline.total_seconds()), self._connection() as connection:
+                    # Asked of the connection in use: the first one to a copy is the one that finds out.
+                    if acts and self.standing.held:
+                        await require_original(connection, self.standing)
                     return await self._watched(connection, settings, work, unsure)
             except TimeoutError as error:
                 self._forget_idle()  # the others may be half-open, too: one deadline is enough to learn it
                 raise DeadlineExceeded("a transaction", self.deadline.total_seconds()) from error
+            except MISPLACED as error:
+                self.standing.moved = True  # the next transaction looks where it is
+                raise DatabaseCopied from error
             except (asyncpg.PostgresError, *_BROKEN, OSError, UnicodeError) as error:
                 if isinstance(error, _BROKEN):
                     self._forget_idle()  # after a restart of the server they are all dead
@@ -346,7 +372,9 @@ class PostgresDatabase:
     async def session(self) -> AsyncIterator[PostgresSession]:
         """Open a session on connections aside: whoever works in them may need one of ours before he is done."""
         if self._session_pool is None:
-            self._session_pool = PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS)
+            self._session_pool = PostgresDatabase(
+                self.url, self._manual_clock, deadline=self.deadline, size=_SESSIONS, standing=self.standing
+            )
         async with self._session_pool._connection() as connection:
             begin = f"begin; {self._limits()}"
             await connection.execute(begin)
@@ -382,7 +410,7 @@ class PostgresDatabase:
 
     def twin(self) -> PostgresDatabase:
         # A pool of its own: a connection of asyncpg belongs to one event loop.
-        return PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=2)
+        return PostgresDatabase(self.url, self._manual_clock, deadline=self.deadline, size=2, standing=self.standing)
 
     async def close(self) -> None:
         self._closed = True
@@ -399,18 +427,12 @@ class PostgresDatabase:
                 await connection.close(timeout=1)
 
 
-async def _enter(connection: Connection, place: str, now: int) -> None:
-    """Begin an epoch if the last one was at another place."""
-    async with connection.transaction():
-        await connection.execute("lock table rota_epoch in share row exclusive mode")  # of many, one begins it
-        last = next((tuple(row) for row in await connection.fetch(epoch.LAST)), None)
-        number = epoch.following(last, place)
-        if number is not None:
-            begun = (number, epoch.floor_of(number), place, now)
-            await connection.execute(
-                "insert into rota_epoch (epoch, floor, place, since) values ($1, $2, $3, $4)", *begun
-            )
-            epoch.tell(number, last, place)
+def _in_doubt(connection: Connection) -> bool:
+    """Return whether nobody knows what state it is in. One that is closed cannot even say if it is in a transaction."""
+    try:
+        return connection.is_closed() or connection.is_in_transaction()
+    except asyncpg.InterfaceError:  # a shared pool took it back when it broke
+        return True
 
 
 def without_pooler(url: str) -> tuple[str, bool]:

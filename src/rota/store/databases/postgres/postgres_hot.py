@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import asyncpg
 from msgspec.structs import asdict
 
-from rota.core.limits.turns import KeyHead
+from rota.core.limits.turns import Allowed, KeyHead, LimitChange, Room, first_of_each
 from rota.core.runs.claim import (
     Candidate,
     Claim,
@@ -23,11 +22,18 @@ from rota.core.runs.claim import (
     WaitingRun,
 )
 from rota.core.runs.outcome import Report
-from rota.core.runs.run import NewRun
+from rota.core.runs.run import NewRun, models_of
 from rota.store.alerts.emit_signal import MESSENGER
-from rota.store.databases.columns import Column, Columns
-from rota.store.databases.database import AlreadyThere, Completed, Row
-from rota.values.durations import in_micros
+from rota.store.databases.columns import Column, Columns, column
+from rota.store.databases.database import (
+    EMPTY_FOR,
+    AlreadyThere,
+    Completed,
+    CountedCandidates,
+    LiveLimits,
+    Row,
+    keys_compared,
+)
 
 if TYPE_CHECKING:
     from rota.store.databases.postgres.postgres import PostgresTx
@@ -36,46 +42,42 @@ _SHAPE = (
     *("jobs", "job_versions", "queues", "priorities", "scope_kinds", "scope_ids", "keys", "tags", "metadata"),
     *("overrides", "max_attempts", "on_losts", "retry_ofs", "origin_ids", "run_ats", "delays", "limit_keys"),
 )
-_PLAIN_HEAD, _SOLO_HEAD, _NEED, _OPEN_LIMIT = range(4)  # kinds of rows of `heads`
+_PLAIN_HEAD, _SOLO_HEAD, _NEED, _OPEN_KEY = range(4)  # kinds of rows of `heads`
 _PLACE = attrgetter("rank", "run_at", "run_id")
 # Replicas looked at beyond those that are asked for: many of one parent may stand before the next parent's first.
 _REPLICAS = 500
-# A limit that was not served for so long is looked at even if nothing waits under it, and is then shut.
-_EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 
 
 class PostgresHotForms:
     def __init__(self, tx: PostgresTx) -> None:
         self._tx = tx
 
-    async def enqueue(self, runs: Sequence[NewRun]) -> int:
+    async def enqueue(self, runs: Sequence[NewRun], *, asked: bool = True) -> int:
         try:
-            rows = await (self._enqueue_one(runs[0]) if len(runs) == 1 else self._enqueue_all(runs))
+            rows = await (self._enqueue_one(runs[0], asked) if len(runs) == 1 else self._enqueue_all(runs, asked))
         except asyncpg.UniqueViolationError as error:
             raise AlreadyThere from error
+        if not rows:
+            raise LiveLimits
         ((created_at,),) = rows
         return int(created_at)
 
-    async def _enqueue_one(self, run: NewRun) -> Sequence[Row]:
+    async def _enqueue_one(self, run: NewRun, asked: bool) -> Sequence[Row]:
         """Insert one run without arrays, which cost more than one row is worth."""
-        return await self._tx.fetch("enqueue_one", **asdict(run), limit_key=run.limit_key)
+        return await self._tx.fetch("enqueue_one", **asdict(run), limit_key=run.limit_key, asked=asked)
 
-    async def _enqueue_all(self, runs: Sequence[NewRun]) -> Sequence[Row]:
+    async def _enqueue_all(self, runs: Sequence[NewRun], asked: bool) -> Sequence[Row]:
+        # By identity first: to compare the shapes of thousands of runs costs more than all the rest.
         shapes: dict[tuple[object, ...], int] = {}
-        numbers: dict[int, int] = {}
-        rows: list[tuple[str, str, int | None]] = []
-        for run in runs:
-            # By identity first: to compare the shapes of thousands of runs costs more than the rest of this loop.
-            model = run.like or run
-            number = numbers.get(id(model))
-            if number is None:
-                shape = _shape_of(model)
-                number = numbers[id(model)] = shapes.setdefault(shape, len(shapes) + 1)
-            rows.append((run.id, run.payload, number))
-        columns = dict(zip(_SHAPE, zip(*shapes, strict=True), strict=True))
+        numbers = {id(model): shapes.setdefault(_shape_of(model), len(shapes) + 1) for model in models_of(runs)}
+        columns: list[Column] = [[run.id for run in runs], column([run.payload for run in runs])]
         if len(shapes) == 1:
-            rows = [(id, payload, None) for id, payload, _ in rows]
-        return await self._tx.fetch("enqueue_plain", rows, **columns)
+            (shape,) = shapes
+            only = dict(zip(_SHAPE, shape, strict=True))
+            return await self._tx.fetch("enqueue_alike", Columns(len(runs), columns), **only, asked=asked)
+        columns.append([numbers[id(run.like or run)] for run in runs])
+        several = dict(zip(_SHAPE, zip(*shapes, strict=True), strict=True))
+        return await self._tx.fetch("enqueue_plain", Columns(len(runs), columns), **several, asked=asked)
 
     async def lock_due(self, providers: Sequence[Row], **limits: object) -> Sequence[Row]:
         locked = await self._tx.fetch("lock_due", providers, **limits)
@@ -119,11 +121,14 @@ class PostgresHotForms:
     async def complete(self, reports: Sequence[Report]) -> Completed:
         # In the order of ids: two reports of the same runs, repeated after an unknown outcome, must not deadlock.
         rows = sorted((r.run_id, r.fence, r.busy, r.result, r.measures) for r in reports)
-        ((count, some, followed, signalled),) = await self._tx.fetch("complete", rows, expected=len(rows))
+        limited = True in [report.limited for report in reports]
+        statement = "complete_limited" if limited else "complete"
+        ((count, some, followed, signalled, *freed),) = await self._tx.fetch(statement, rows, expected=len(rows))
         ids = {id for id, *_ in rows} if count == len(rows) else {str(id) for id in some or ()}
         if signalled:
             self._tx.wake(MESSENGER)
-        return Completed(ids, [str(id) for id in followed or ()])
+        keys, places = freed if limited else ((), ())
+        return Completed(ids, [str(id) for id in followed or ()], list(zip(keys or (), places or (), strict=True)))
 
     async def heads(self, request: OrderedRequest) -> Heads:
         asks = request.asks
@@ -136,48 +141,85 @@ class PostgresHotForms:
             solo=request.solo,
             jobs=list(request.known),
             versions=list(request.known.values()),
+            requirements=list(request.met.under_limits),
+            name=request.name,
+            limit=keys_compared(request.slots),
+            idle=EMPTY_FOR,
         )
+        by_kind: dict[int, list[Row]] = {}
+        for kind, *row in rows:
+            by_kind.setdefault(kind, []).append(row)
         plain, solo = (
-            {name: Position(rank, 1, at, id) for found, name, rank, at, id in rows if found == kind}
+            {name: Position(rank, at, 1, id) for name, rank, at, id, *_ in by_kind.get(kind, ())}
             for kind in (_PLAIN_HEAD, _SOLO_HEAD)
         )
-        needs = frozenset(name for kind, name, *_ in rows if kind == _NEED)
-        return Heads(plain, solo, any(kind == _OPEN_LIMIT for kind, *_ in rows), needs)
+        open_keys: dict[str, list[KeyHead]] = {}
+        for queue, *head in by_kind.get(_OPEN_KEY, ()):
+            open_keys.setdefault(queue, []).append(_key_head(head))
+        return Heads(plain, solo, open_keys, frozenset(name for name, *_ in by_kind.get(_NEED, ())))
 
     async def solo(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         rows = await self._tx.fetch("solo_candidates", wanted=limit, **_filters(request))
-        return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
+        return [Candidate(rank, at, 1, str(id), solo) for id, rank, at, solo in rows]
 
-    async def open_keys(self, request: LimitedRequest, limit: int) -> list[KeyHead]:
-        values = {**_filters(request), "requirements": list(request.met.under_limits), "name": request.name}
-        rows = await self._tx.fetch("open_keys", limit=limit, idle=_EMPTY_FOR, **values)
-        return [KeyHead(key, rank, at, id) if id else KeyHead(key) for key, rank, at, id in rows]
+    async def open_keys(self, request: LimitedRequest) -> list[KeyHead]:
+        limit = keys_compared(request.slots)
+        rows = await self._tx.fetch("open_keys", limit=limit, idle=EMPTY_FOR, **_limited_filters(request))
+        return first_of_each(_key_head(head) for _, *head in rows)
+
+    async def counted_candidates(self, request: LimitedRequest, limits: Mapping[str, Allowed]) -> CountedCandidates:
+        keys: list[Row] = [(key, limit.max, limit.period) for key, limit in limits.items()]
+        rows = await self._tx.fetch("counted_candidates", keys, slots=request.slots, **_limited_filters(request))
+        room: dict[str, Room] = {}
+        asked: dict[str, int] = {}
+        for key, now, free, ahead, stale, wanted, *_ in rows[: len(limits)]:
+            room[key] = Room(free, now, ahead, bool(stale))
+            if wanted:
+                asked[key] = wanted
+        runs = _waiting_runs([(key, *run) for key, _, _, _, _, _, *run in rows[len(limits) :]])
+        return CountedCandidates(room, asked, runs)
 
     async def candidates(self, request: LimitedRequest, slots_by_key: Mapping[str, int]) -> list[WaitingRun]:
-        values = {**_filters(request), "requirements": list(request.met.under_limits), "name": request.name}
-        rows = await self._tx.fetch(
-            "limited_candidates", keys=list(slots_by_key), wanted=list(slots_by_key.values()), **values
-        )
-        return [WaitingRun(key, str(id), solo, bool(is_open), *place) for key, id, solo, is_open, *place in rows]
+        keys, wanted = list(slots_by_key), list(slots_by_key.values())
+        rows = await self._tx.fetch("limited_candidates", keys=keys, wanted=wanted, **_limited_filters(request))
+        return _waiting_runs(rows)
 
-    async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
+    async def take_limited(
+        self, request: LimitedRequest, run_ids: Sequence[str], changes: Sequence[LimitChange] = ()
+    ) -> list[Claim]:
+        rows = await self._tx.fetch(
+            "take_limited",
+            [(id,) for id in run_ids],
+            worker_id=request.worker_id,
+            lease=request.lease,
+            keys=[change.key for change in changes],
+            shuts=[change.shut for change in changes],
+            blockers=[change.blocked_by for change in changes],
+            serveds=[int(change.served) for change in changes],
+            openings=[change.opens_at for change in changes],
+        )
+        return _taken(run_ids, {str(id): Claim(*(str(id), *facts, True)) for id, *facts in rows})
+
+    async def take(self, request: RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
         ids = [(id,) for id in run_ids]
-        rows = await self._tx.fetch("take_limited", ids, worker_id=request.worker_id, lease=request.lease)
-        claims = {str(id): Claim(*(str(id), *facts, True)) for id, *facts in rows}
-        return [claims[id] for id in run_ids if id in claims]
+        rows = await self._tx.fetch("take_restricted", ids, worker_id=request.worker_id, lease=request.lease)
+        return _taken(run_ids, {str(id): Claim(str(id), *facts) for id, *facts in rows})
+
+    async def open_limits(self, places: Sequence[Row]) -> Sequence[Row]:
+        return await self._tx.fetch("open_limits", places)
 
     async def needed(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         rows = await self._tx.fetch("needed_candidates", wanted=limit, **_needs(request))
-        return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
+        return [Candidate(rank, at, preferred, str(id), solo) for id, rank, at, preferred, solo in rows]
 
     async def needed_head(self, request: RestrictedRequest) -> list[Candidate]:
-        rows = await self._tx.fetch("needed_head", **_needs(request))
-        return [Candidate(rank, place, at, str(id), solo) for id, rank, place, at, solo in rows]
+        rows = await self._tx.fetch("needed_head", wanted=1, **_needs(request))
+        return [Candidate(rank, at, preferred, str(id), solo) for id, rank, at, preferred, solo in rows]
 
     async def open_replicas(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         values = {**_filters(request), "requirements": list(request.met.open_to), "name": request.name, "wanted": limit}
         rows = await self._tx.fetch("open_replicas", walk=_REPLICAS + limit, **values)
-        return [Candidate(rank, place, at, str(id), solo, str(up)) for id, rank, place, at, solo, up in rows]
+        return [Candidate(rank, at, 1, str(id), solo, str(up)) for id, rank, at, solo, up in rows]
 
 
 def _shape_of(run: NewRun) -> tuple[object, ...]:
@@ -198,10 +240,30 @@ def _in_order(claims: list[Claim], queues: Sequence[str]) -> list[Claim]:
     return claims
 
 
+def _taken(run_ids: Sequence[str], claims: Mapping[str, Claim]) -> list[Claim]:
+    return [claims[id] for id in run_ids if id in claims]
+
+
+def _key_head(row: Row) -> KeyHead:
+    rank, at, id, key, _ = row
+    return KeyHead(key, rank, at, id) if id else KeyHead(key)
+
+
+def _waiting_runs(rows: Sequence[Row]) -> list[WaitingRun]:
+    return [
+        WaitingRun(key, str(id), solo, bool(is_open), rank, at, tuple(wider))
+        for key, id, solo, is_open, rank, at, wider in rows
+    ]
+
+
+def _limited_filters(request: LimitedRequest) -> dict[str, object]:
+    return {**_filters(request), "requirements": list(request.met.under_limits), "name": request.name}
+
+
 def _needs(request: RestrictedRequest) -> dict[str, object]:
     met = request.met
-    places = [0] * len(met.named) + [1] * len(met.plain)
-    return {**_filters(request), "requirements": list(met.all), "places": places}
+    preferred = [0] * len(met.named) + [1] * len(met.plain)
+    return {**_filters(request), "requirements": list(met.all), "preferred": preferred}
 
 
 def _filters(request: LimitedRequest | RestrictedRequest) -> dict[str, object]:

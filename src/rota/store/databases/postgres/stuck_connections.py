@@ -65,8 +65,9 @@ class StuckConnections:
             self._asking = loop.create_task(self._ask(silent))
 
     async def _ask(self, silent: dict[Connection, float]) -> None:
-        pids = {connection.get_server_pid(): connection for connection in silent if not connection.is_closed()}
         try:
+            # One of a shared pool that was given back meanwhile answers nothing, with an InterfaceError.
+            pids = {connection.get_server_pid(): connection for connection in silent if not connection.is_closed()}
             async with asyncio.timeout(_ANSWER):
                 idle = await self._idle(list(pids))
         except (RotaError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):

@@ -18,6 +18,7 @@ import msgspec
 from rota.errors import FileReplaced
 from rota.store.databases import epoch, fork
 from rota.store.databases.database import Hint, HotForms, Row, Session, Work
+from rota.store.databases.epoch import Epoch, Standing
 from rota.store.databases.held_transaction import sqlite_session
 from rota.store.databases.sqlite.connection_thread import ServingThread, read_each, write_group
 from rota.store.databases.sqlite.file_hints import hints_of
@@ -185,6 +186,7 @@ class SqliteTx:
 class SqliteDatabase:
     dialect = SQLITE
     polls = False
+    hears = True
 
     def __init__(self, path: str, manual_clock: Clock | None = None) -> None:
         self.path = path
@@ -195,6 +197,7 @@ class SqliteDatabase:
         self._connections: _Connections | None = None
         self._hints = hints_of(self._absolute)
         self._users = 1
+        self.standing = Standing()  # a file is never held: whoever moves one knows it
 
     @property
     def url(self) -> str | None:
@@ -212,7 +215,9 @@ class SqliteDatabase:
                 connections.users.add(self)
         return connections
 
-    async def transact(self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None) -> T:
+    async def transact(
+        self, work: Work[T], *, repeatable: bool = True, deadline: timedelta | None = None, acts: bool = False
+    ) -> T:
         return await self._connected().writer.submit(work, self.path, tell=self.notify)
 
     async def alone(self, work: Work[T]) -> T:
@@ -223,6 +228,9 @@ class SqliteDatabase:
 
     async def read(self, work: Work[T]) -> T:
         return await self._connected().free_reader().submit(work, self.path)
+
+    async def heed(self, work: Work[T]) -> T:
+        return await self.read(work)
 
     async def foresee(self, work: Work[Any]) -> None:
         """Each connection has a memory of its own, which is empty after any other process has written."""
@@ -342,24 +350,27 @@ def _enter(connection: apsw.Connection, path: str, now: int) -> bool:
     if not connection.execute("select 1 from sqlite_master where name = 'rota_epoch'").fetchall():
         return True
     place = "{}/{}".format(*identity(path) or ("", ""))
-    last = connection.execute(epoch.LAST).fetchone()
-    if epoch.following(last, place) is None:
+    if epoch.following(_last(connection), place, now) is None:
         return True
     connection.execute("begin immediate")
     try:
-        last = connection.execute(epoch.LAST).fetchone()  # again: of several processes, one begins it
-        number = epoch.following(last, place)
-        if number is not None:
-            begun = (number, epoch.floor_of(number), place, now)
-            connection.execute("insert into rota_epoch (epoch, floor, place, since) values (?, ?, ?, ?)", begun)
+        last = _last(connection)  # again: of several processes, one begins it
+        begun = epoch.following(last, place, now)
+        if begun is not None:
+            connection.execute("insert into rota_epoch (epoch, place, floor, since) values (?, ?, ?, ?)", (*begun, now))
         connection.execute("commit")
     except apsw.Error:
         if connection.in_transaction:
             connection.execute("rollback")
         return False
-    if number is not None:
-        epoch.tell(number, last, place)
+    if begun is not None:
+        epoch.tell(begun, last)
     return True
+
+
+def _last(connection: apsw.Connection) -> Epoch | None:
+    row = connection.execute(epoch.LAST).fetchone()
+    return None if row is None else Epoch(*row)
 
 
 _shared: weakref.WeakValueDictionary[str, _Connections] = weakref.WeakValueDictionary()

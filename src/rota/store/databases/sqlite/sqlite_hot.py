@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import apsw
 import msgspec
 
-from rota.core.limits.turns import KeyHead
+from rota.core.limits.turns import Allowed, KeyHead, LimitChange, Room, fair_asks, first_of_each
 from rota.core.runs.claim import (
     Candidate,
     Claim,
@@ -26,19 +25,25 @@ from rota.core.runs.outcome import Report
 from rota.core.runs.run import NewRun
 from rota.store.alerts import emit_signal
 from rota.store.databases.columns import Column, Columns
-from rota.store.databases.database import AlreadyThere, Completed, Row
+from rota.store.databases.database import (
+    EMPTY_FOR,
+    AlreadyThere,
+    Completed,
+    CountedCandidates,
+    LiveLimits,
+    Row,
+    keys_compared,
+)
 from rota.store.databases.sqlite.connection_thread import is_frozen
 from rota.store.runs.enqueue import ready_row
-from rota.values.durations import in_micros
 
 if TYPE_CHECKING:
     from rota.store.databases.sqlite.sqlite import SqliteTx
 
 Versions = Mapping[str, int]
 
-# A limit that was not served for so long is looked at even if nothing waits under it, and is then shut.
-_EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 _MANY, _NEAR = 200, 20
+_keys = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_rows = msgspec.json.Decoder(list[list[Any]]).decode
 
 
@@ -46,7 +51,9 @@ class SqliteHotForms:
     def __init__(self, tx: SqliteTx) -> None:
         self._tx = tx
 
-    async def enqueue(self, runs: Sequence[NewRun]) -> int:
+    async def enqueue(self, runs: Sequence[NewRun], *, asked: bool = True) -> int:
+        if not asked and await self._tx.fetch("any_live_limit"):
+            raise LiveLimits
         now = self._tx.micros()
         due = [run.run_at if run.run_at is not None else now + run.delay for run in runs]
         rows = [(*msgspec.structs.astuple(run)[:16], now, at) for run, at in zip(runs, due, strict=True)]
@@ -117,7 +124,11 @@ class SqliteHotForms:
         done = msgspec.json.decode(current, type=list[str])
         if heard:
             await emit_signal.tell(self._tx, done)
-        return Completed(set(done), [id for (id,) in followed])
+        settled = set(done)
+        limited = [(report.run_id,) for report in reports if report.limited and report.run_id in settled]
+        left = await self._tx.fetch("drop_gates", limited) if limited else []
+        freed: list[Row] = [(key, place) for key, place, period in left if period is None]
+        return Completed(settled, [id for (id,) in followed], freed)
 
     async def _not_paused(self, versions: Versions, queues: Sequence[str]) -> tuple[Versions, Sequence[str]]:
         """Leave out what is paused, once for all rows: mostly nothing is. There is one writer, so nobody pauses
@@ -142,53 +153,85 @@ class SqliteHotForms:
                 continue
             mark = {"rank": ask.after.rank, "run_at": ask.after.run_at, "id": ask.after.id}
             for rank, at, id in await self._tx.fetch("plain_head", queue=ask.queue, known=known, **mark):
-                plain[ask.queue] = Position(rank, 1, at, id)
+                plain[ask.queue] = Position(rank, at, 1, id)
             values: dict[str, object] = {"known": known, "solo": request.solo, "wanted": 1}
             for id, rank, at, _ in await self._tx.fetch("solo_candidates", queue=ask.queue, **values):
-                solo[ask.queue] = Position(rank, 1, at, id)
+                solo[ask.queue] = Position(rank, at, 1, id)
         beside = [id for (id,) in await self._tx.fetch("beside_plain")]
-        return Heads(plain, solo, None in beside, frozenset(id for id in beside if id is not None))
+        open_keys: dict[str, list[KeyHead]] = {}
+        if None in beside:
+            for queue in queues:
+                limited = request.limited(queue, request.slots)
+                open_keys[queue] = await self._open_keys(limited, known, queue)
+        return Heads(plain, solo, open_keys, frozenset(id for id in beside if id is not None))
 
     async def solo(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         values: dict[str, object] = {"known": _json(jobs), "solo": request.solo, "wanted": limit}
         return [
-            Candidate(rank, 1, at, id, solo)
+            Candidate(rank, at, 1, id, solo)
             for queue in queues
             for id, rank, at, solo in await self._tx.fetch("solo_candidates", queue=queue, **values)
         ]
 
-    async def open_keys(self, request: LimitedRequest, limit: int) -> list[KeyHead]:
+    async def open_keys(self, request: LimitedRequest) -> list[KeyHead]:
         jobs, queues = await self._not_paused(request.known, request.queues)
-        values = {"known": _json(jobs), "solo": request.solo, "idle": _EMPTY_FOR, "limit": limit}
-        values |= {"requirements": _json(request.met.under_limits), "name": request.name}
-        heads: dict[str, KeyHead] = {}
-        for queue in queues:  # each for itself: then it is a look into an index that has their order
-            for key, *first in await self._tx.fetch("open_keys", queue=queue, **values):
-                head, known = KeyHead(key, *first) if first[2] else KeyHead(key), heads.get(key)
-                if known is None or known.run_id is None or (head.run_id is not None and _place(head) < _place(known)):
-                    heads[key] = head
-        return list(heads.values())
+        heads: list[KeyHead] = []
+        for queue in queues:
+            heads += await self._open_keys(request, _json(jobs), queue)
+        return first_of_each(heads)
+
+    async def _open_keys(self, request: LimitedRequest, known: str, queue: str) -> list[KeyHead]:
+        """Look into one queue: that is a walk along an index that has their order."""
+        values = {"solo": request.solo, "idle": EMPTY_FOR, "limit": keys_compared(request.slots), "name": request.name}
+        requirements = _json(request.met.under_limits)
+        rows = await self._tx.fetch("open_keys", queue=queue, known=known, requirements=requirements, **values)
+        return [KeyHead(key, *first) if first[2] else KeyHead(key) for key, *first in rows]
+
+    async def counted_candidates(self, request: LimitedRequest, limits: Mapping[str, Allowed]) -> CountedCandidates:
+        counted = await self._tx.fetch("in_use", [(key, limit.max, limit.period) for key, limit in limits.items()])
+        room = {key: Room(free, now, ahead, bool(stale)) for key, now, free, ahead, stale in counted}
+        slots = {key: room[key].free for key in limits if room[key].free > 0}
+        asked = fair_asks(slots, request.slots)
+        return CountedCandidates(room, asked, await self.candidates(request, asked) if asked else [])
 
     async def candidates(self, request: LimitedRequest, slots_by_key: Mapping[str, int]) -> list[WaitingRun]:
         jobs, queues = await self._not_paused(request.known, request.queues)
-        waiting: list[tuple[int, int, str, str, int, int]] = []
+        waiting: list[tuple[int, int, str, str, int, int, str]] = []
         values: dict[str, object] = {"known": _json(jobs), "solo": request.solo, "name": request.name}
         values["requirements"] = _json(request.met.under_limits)
         for wanted in sorted(set(slots_by_key.values())):
             keys = _json([key for key, slots in slots_by_key.items() if slots == wanted])
             for queue in queues:
                 rows = await self._tx.fetch("limited_candidates", queue=queue, keys=keys, wanted=wanted, **values)
-                waiting += [(rank, at, id, key, solo, is_open) for key, id, rank, at, solo, is_open in rows]
+                waiting += [(rank, at, id, key, *others) for key, id, rank, at, *others in rows]
         return [
-            WaitingRun(key, id, solo, bool(is_open), rank, at) for rank, at, id, key, solo, is_open in sorted(waiting)
+            WaitingRun(key, id, solo, bool(is_open), rank, at, _keys(wider) if wider != "[]" else ())
+            for rank, at, id, key, solo, is_open, wider in sorted(waiting)
         ]
 
-    async def take(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
+    async def take_limited(
+        self, request: LimitedRequest, run_ids: Sequence[str], changes: Sequence[LimitChange] = ()
+    ) -> list[Claim]:
+        taken = [Claim(*(*row, True)) for row in await self._taken(request, run_ids)]
+        # With the fence of the new lease: the report of an earlier attempt must not give this slot back.
+        await self._tx.fetch("enter_gates", [(claim.run_id, claim.fence) for claim in taken])
+        if changes:
+            await self._tx.fetch("shut_limits", [change.row for change in changes])
+        return taken
+
+    async def take(self, request: RestrictedRequest, run_ids: Sequence[str]) -> list[Claim]:
+        return [Claim(*row) for row in await self._taken(request, run_ids)]
+
+    async def _taken(self, request: LimitedRequest | RestrictedRequest, run_ids: Sequence[str]) -> list[Any]:
         ((claims,),) = await self._tx.fetch("limited_claims", ids=msgspec.json.encode(run_ids).decode())
         await self._tx.fetch("lease", claims=claims, worker_id=request.worker_id, lease=request.lease)
         await self._tx.fetch("take", claims=claims)
-        return [Claim(*(*row, True)) for row in _decode_rows(claims)]
+        return _decode_rows(claims)
+
+    async def open_limits(self, places: Sequence[Row]) -> Sequence[Row]:
+        await self._tx.fetch("open_limits", places)
+        return await self._tx.fetch("opened_limits", places)
 
     async def needed(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         jobs, queues = await self._not_paused(request.known, request.queues)
@@ -197,7 +240,7 @@ class SqliteHotForms:
         for need in request.met.all:  # each for itself: then it is a look into an index that has their order
             for queue in queues:
                 rows = await self._tx.fetch("needed_candidates", need=need, queue=queue, **values)
-                candidates += [Candidate(rank, int(need not in named), at, id, solo) for id, rank, at, solo in rows]
+                candidates += [Candidate(rank, at, int(need not in named), id, solo) for id, rank, at, solo in rows]
         return sorted(candidates)[:limit]
 
     async def needed_head(self, request: RestrictedRequest) -> list[Candidate]:
@@ -210,17 +253,13 @@ class SqliteHotForms:
         rows = await self._tx.fetch(
             "open_replicas", wanted=limit, name=request.name, requirements=requirements, **values
         )
-        return [Candidate(rank, place, at, id, solo, up) for id, rank, place, at, solo, up in rows]
+        return [Candidate(rank, at, 1, id, solo, up) for id, rank, at, solo, up in rows]
 
 
 def are_scattered(rowids: Sequence[int]) -> bool:
     """Return whether so many rows lie so far from each other, in any order, that it is worth moving them together."""
     far = sum(later - sooner >= _NEAR for sooner, later in pairwise(sorted(rowids)))
     return len(rowids) >= _MANY and far > len(rowids) // 4
-
-
-def _place(head: KeyHead) -> tuple[int, int, str]:
-    return head.rank, head.run_at, head.run_id or ""
 
 
 def _json(value: object) -> str:

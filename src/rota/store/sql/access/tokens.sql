@@ -36,8 +36,12 @@ update rota_token set revoked_at = :now, revoked_by = :actor where id = :id and 
 -- name: insert_session
 insert into rota_session (digest, token_id, created_at, expires_at) values (:digest, :id, :now, :now + :life);
 
+-- name: sessions_of
+select digest from rota_session where token_id = :id limit :most;
+
 -- name: drop_session
-delete from rota_session where digest = :digest;
+delete from rota_session where digest = :digest
+returning (select t.name from rota_token t where t.id = token_id);
 
 -- name: drop_sessions_of
 delete from rota_session where token_id = :id;

@@ -32,7 +32,7 @@ where true
 on conflict (job, what, subject) do nothing;
 
 -- name: told
--- Rate-limit windows, locked in key order: two messengers lock several.
+-- Windows of budgets (`job` holds their key), locked in key order: two messengers lock several.
 select notification, job, since, told, held from rota_told
 where (notification, job) in (select rows.notification, rows.job from {rows notification text, job text})
 order by notification, job
@@ -44,6 +44,16 @@ select rows.notification, rows.job, rows.since, rows.told, rows.held
 from {rows notification text, job text, since bigint, told int, held int}
 where true
 on conflict (notification, job) do update set since = excluded.since, told = excluded.told, held = excluded.held;
+
+-- name: lock_old_told
+-- Budgets whose hour is over. Rows that a messenger counts in are skipped: they are not old any more.
+select notification, job, since, held from rota_told where since <= :now - :length
+order by notification, job
+{for_update_skip};
+
+-- name: drop_told
+delete from rota_told
+where (notification, job) in (select rows.notification, rows.job from {rows notification text, job text});
 
 -- name: forget_told
 delete from rota_told where notification = :name;

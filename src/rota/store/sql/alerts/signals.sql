@@ -1,9 +1,10 @@
 -- Signals, as the messenger takes them, and listeners.
 
 -- name: anything_to_tell
--- Polled all day: both tables are small, and mostly empty.
+-- Polled all day: these tables are small, and mostly empty. The third tells of budgets whose hour is over.
 select case when exists (select 1 from rota_signal) then 1 else 0 end,
-    case when exists (select 1 from rota_notification) then 1 else 0 end;
+    case when exists (select 1 from rota_notification) then 1 else 0 end,
+    case when exists (select 1 from rota_told where since <= :now - 3600000000) then 1 else 0 end;
 
 -- name: take_signals
 -- Oldest first. Skips those that another messenger holds at this moment, instead of waiting for it.
@@ -45,11 +46,6 @@ select c.no from {rows id id} join rota_schedule s on s.id = rows.id join rota_c
 where s.deleted_at is null
 order by s.id
 {for_update c};
-
--- name: read_locked_schedules
--- A statement of its own: the one that waited for the locks may return rows as they were before the wait.
-select {schedule_row} from {rows no bigint} join rota_schedule_now on cursor_no = rows.no where deleted_at is null
-order by id;
 
 -- name: ended_runs
 select id, state, scope_kind, scope_id, result from rota_run where id in (select rows.id from {rows id id});

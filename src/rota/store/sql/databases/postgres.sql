@@ -1,13 +1,14 @@
 -- The hot statements in PostgreSQL's own form: one round trip, arrays in, one command.
 
 -- name: enqueue_plain
--- Runs enqueued together mostly differ in id and payload only: the rest comes as a few shapes, numbered from 1.
-with at as materialized (select :now as now),
+-- Runs enqueued together differ mostly in id and payload: the rest comes as a few shapes, numbered from 1.
+-- Inserts nothing if there are live limits, and the caller has not asked for those of its runs.
+with at as materialized (
+    select :now as now, cast(:asked as bool) or not exists (select 1 from rota_quota where scope_kind = '') as asked),
 new as materialized (
-    select rows.id, rows.payload, coalesce(rows.shape, 1) as shape,
-        coalesce((:run_ats::bigint[])[coalesce(rows.shape, 1)],
-            at.now + (:delays::bigint[])[coalesce(rows.shape, 1)]) as run_at
-    from {rows id id, payload text, shape int}, at),
+    select rows.id, rows.payload, rows.shape,
+        coalesce((:run_ats::bigint[])[shape], at.now + (:delays::bigint[])[shape]) as run_at
+    from {rows id id, payload text, shape int}, at where at.asked),
 run as (
     insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, key, payload, tags, metadata,
         overrides, max_attempts, on_lost, retry_of, origin_id, created_at, run_at)
@@ -24,7 +25,11 @@ ready as (
         case when (:on_losts::text[])[shape] = 'fail' then 1 else 0 end,
         0, 0, (:jobs::text[])[shape], (:job_versions::int[])[shape], (:limit_keys::text[])[shape]
     from new, at)
-select now from at;
+select now from at where asked;
+
+-- name: enqueue_alike
+-- The same for runs of one shape. To look it up for each row took a sixth of PostgreSQL's time.
+{alike enqueue_plain}
 
 -- name: claim
 -- Skips what others have: claims never wait. It walks the index of what is open, in order, from where the worker was.
@@ -57,7 +62,7 @@ select r.id, greatest(taken.fence + 1, {fence_floor}), taken.attempt + 1, r.job,
     r.created_at, r.plan_time, r.covers_from, r.missed_count, taken.solo
 from taken join rota_run r on r.id = taken.run_id;
 
--- name: complete
+-- part: complete
 with at as materialized (select :now as now),
 done as (
     delete from rota_lease l using {rows id id, fence int, busy bigint, result text, measures text}
@@ -76,9 +81,24 @@ told as (
     from ended, at where ended.job = any(array(select job from rota_listener))
         or exists (select 1 from rota_listener where job = '*')
     returning 1)
--- Mostly all of them: then their number says enough.
+
+-- part: completed
 select count(*), case when count(*) < :expected then array_agg(run_id) end,
     (select array_agg(followed) from ended where followed is not null), exists (select 1 from told)
+
+-- name: complete
+-- Mostly all of them: then their number says enough.
+{part complete}
+{part completed}
+from done;
+
+-- name: complete_limited
+-- With the gates of those that have some. Of each limit with slots, once, the place that it had for the run nearest to it.
+{part complete},
+left_gates as (delete from rota_gate g using done where g.run_id = done.run_id returning g.key, g.place, g.period),
+freed as (select key, min(place) as place from left_gates where period is null group by key)
+{part completed},
+    (select array_agg(key order by key) from freed), (select array_agg(place order by key) from freed)
 from done;
 
 -- name: extend
@@ -90,6 +110,7 @@ update rota_lease l set expires_at = :now + :lease from mine where l.run_id = mi
 returning l.run_id, case when l.cancel_at is null then 0 else 1 end;
 
 -- name: enqueue_one
+-- As above, of one run.
 with run as (
     insert into rota_run (id, job, job_version, queue, priority, scope_kind, scope_id, key, payload, tags, metadata,
         overrides, max_attempts, on_lost, retry_of, origin_id, created_at, run_at)
@@ -99,6 +120,7 @@ with run as (
         cast(:max_attempts as int), cast(:on_lost as text), cast(:retry_of as uuid), cast(:origin_id as uuid),
         at.now, coalesce(cast(:run_at as bigint), at.now + cast(:delay as bigint))
     from (select :now as now offset 0) as at
+    where cast(:asked as bool) or not exists (select 1 from rota_quota where scope_kind = '')
     returning id, job, job_version, queue, priority, on_lost, created_at, run_at)
 insert into rota_ready (run_id, queue, rank, run_at, hold, solo, attempt, fence, job, job_version, limit_key)
 select id, queue, -priority, run_at,
@@ -117,8 +139,8 @@ values (cast(:run_id as uuid), cast(:key as text), cast(:place as int), cast(:ma
 update rota_ready set hold = {limited_later} where run_id = cast(:run_id as uuid);
 
 -- name: heads
--- The first plain and the first solo run of each queue; all needs; whether any limit is open.
-select 0, found.queue, found.rank, found.run_at, found.run_id::text
+-- The first plain and the first solo run of each queue; all needs; the open limits, as `open_keys`.
+select 0, found.queue, found.rank, found.run_at, found.run_id::text, '', 0
 from unnest(:queues::text[], :ranks::int[], :run_ats::bigint[], :ids::uuid[]) as asked(queue, rank, run_at, id)
 cross join lateral (
     select w.queue, w.rank, w.run_at, w.run_id from rota_ready w
@@ -132,7 +154,7 @@ cross join lateral (
     limit 1) as found
 where asked.queue <> all(array(select name from rota_pause where kind = 'queue'))
 union all
-select 1, found.queue, found.rank, found.run_at, found.run_id::text
+select 1, found.queue, found.rank, found.run_at, found.run_id::text, '', 0
 from unnest(:queues::text[]) as asked(queue)
 cross join lateral (
     select w.queue, w.rank, w.run_at, w.run_id from rota_ready w
@@ -144,12 +166,13 @@ cross join lateral (
     limit 1) as found
 where asked.queue <> all(array(select name from rota_pause where kind = 'queue'))
 union all
-select 2, id, 0, 0, '' from rota_need
+select 2, id, 0, 0, '', '', 0 from rota_need
 union all
-select * from (select 3, '', 0, 0, '' from rota_limit where shut = 0 limit 1) as any_open;
+select 3, open.* from (
+    {part open_keys}) as open;
 
 -- name: solo_candidates
-select found.run_id, found.rank, 1, found.run_at, found.solo
+select found.run_id, found.rank, found.run_at, found.solo
 from unnest(:queues::text[]) as here(queue)
 cross join lateral (
     select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
@@ -162,14 +185,12 @@ cross join lateral (
     for update skip locked) as found
 where here.queue <> all(array(select name from rota_pause where kind = 'queue'));
 
--- name: open_keys
--- Limits under which a run waits that this worker may have, with the first one; and, without one, those under which nobody
--- waits any more. `limit 1` keeps it a probe for each limit: an `exists` may be answered by a hash of all runs that wait.
-select l.key, first.rank, first.run_at, first.run_id::text from rota_limit l
-left join lateral (
-    select found.rank, found.run_at, found.run_id
-    from unnest(:queues::text[]) as here(queue)
-    cross join lateral (
+-- part: open_keys
+select here.queue, open.rank, open.run_at, open.run_id::text, open.key, open.served_at
+from unnest(:queues::text[]) as here(queue)
+cross join lateral (
+    select l.key, l.served_at, first.rank, first.run_at, first.run_id from rota_limit l
+    left join lateral (
         select w.rank, w.run_at, w.run_id from rota_ready w
         where (l.job is null or l.job = any(:jobs::text[]))
             and w.hold = {limited} and w.limit_key = l.key and w.queue = here.queue and w.job = any(:jobs::text[])
@@ -181,19 +202,19 @@ left join lateral (
             and w.job <> all(array(select name from rota_pause where kind = 'job'))
             and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
         order by w.rank, w.run_at, w.run_id
-        limit 1) as found
-    order by found.rank, found.run_at, found.run_id
-    limit 1) as first on true
-where l.shut = 0 and (first.run_id is not null or l.served_at < :now - :idle
-    and (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1) is null)
-order by l.served_at, l.key
-limit :limit;
+        limit 1) as first on true
+    where l.shut = 0 and (first.run_id is not null or l.served_at < :now - :idle
+        and (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1) is null)
+    order by l.served_at, l.key
+    limit :limit) as open
 
--- name: limited_candidates
--- Of replicas that are nobody's, those whose parent this worker has none of.
-select asked.key, found.run_id, found.solo, found.open, found.rank, found.run_at
-from unnest(:keys::text[], :wanted::int[]) as asked(key, wanted)
-cross join unnest(:queues::text[]) as place(queue)
+-- name: open_keys
+-- Limits under which a run waits that this worker may have, with the first one in each queue; and, without one, those
+-- under which nobody waits any more. `limit 1` keeps it a probe for each limit: an `exists` may be answered by a hash of
+-- all runs that wait.
+{part open_keys};
+
+-- part: limited_run
 cross join lateral (
     select w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end as open
     from rota_ready w
@@ -208,12 +229,46 @@ cross join lateral (
     limit asked.wanted
     for update skip locked) as found
 where place.queue <> all(array(select name from rota_pause where kind = 'queue'))
+
+-- part: limited_columns
+found.run_id, found.solo, found.open, found.rank, found.run_at,
+    array(select g.key from rota_gate g where g.run_id = found.run_id and g.place > 0 order by g.place)
+
+-- name: limited_candidates
+-- Of replicas that are nobody's, those whose parent this worker has none of.
+select asked.key, {part limited_columns}
+from unnest(:keys::text[], :wanted::int[]) as asked(key, wanted)
+cross join unnest(:queues::text[]) as place(queue)
+{part limited_run}
 order by found.rank, found.run_at, found.run_id;
 
+-- name: counted_candidates
+-- What is free under each limit, and the runs for it, as many as `fair_asks` says: one round trip after the locks.
+with used as materialized ({part in_use}),
+asked as materialized (
+    select used.*, case when free > 0 then least(free, :slots::int, (:slots + fair.count - 1) / fair.count + 1) else 0 end as wanted
+    from used, (select greatest(1, count(*)::int) as count from used where free > 0) as fair)
+select asked.key, asked.now, asked.free, asked.ahead, asked.stale, asked.wanted, null, 0, 0, 0, 0, null
+from asked
+union all
+(select asked.key, 0, 0, 0, 0, 0, {part limited_columns}
+from asked
+cross join unnest(:queues::text[]) as place(queue)
+{part limited_run} and asked.wanted > 0
+order by found.rank, found.run_at, found.run_id);
+
+-- name: open_limits
+-- What the shared one does, and `opened_limits`.
+with rows as materialized (select rows.key, rows.place from {rows key text, place int}),
+opened as (
+    update rota_limit set shut = 0, blocked_by = null from rows where {part is_opened})
+{part opened_limits}
+from rows;
+
 -- name: needed_candidates
--- Of the same priority, those that name this worker first. Locked; what is too many is let go at the end.
-select found.run_id, found.rank, asked.place, found.run_at, found.solo
-from unnest(:requirements::text[], :places::int[]) as asked(need, place)
+-- Of the same instant, those that name this worker first. Locked; what is too many is let go at the end.
+select found.run_id, found.rank, found.run_at, asked.preferred, found.solo
+from unnest(:requirements::text[], :preferred::int[]) as asked(need, preferred)
 cross join unnest(:queues::text[]) as here(queue)
 cross join lateral (
     select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
@@ -225,31 +280,18 @@ cross join lateral (
     limit :wanted
     for update skip locked) as found
 where here.queue <> all(array(select name from rota_pause where kind = 'queue'))
-order by found.rank, asked.place, found.run_at, found.run_id
+order by found.rank, found.run_at, asked.preferred, found.run_id
 limit :wanted;
 
 -- name: needed_head
--- The first of them. Not locked: a worker that only looks must not keep others from it.
-select found.run_id, found.rank, asked.place, found.run_at, found.solo
-from unnest(:requirements::text[], :places::int[]) as asked(need, place)
-cross join unnest(:queues::text[]) as here(queue)
-cross join lateral (
-    select w.run_id, w.rank, w.run_at, w.solo from rota_ready w
-    where w.hold = {restricted} and w.need = asked.need and w.queue = here.queue and w.job = any(:jobs::text[])
-        and w.solo <= :solo
-        and w.job_version <= (:versions::int[])[array_position(:jobs::text[], w.job)]
-        and w.job <> all(array(select name from rota_pause where kind = 'job'))
-    order by w.rank, w.run_at, w.run_id
-    limit 1) as found
-where here.queue <> all(array(select name from rota_pause where kind = 'queue'))
-order by found.rank, asked.place, found.run_at, found.run_id
-limit 1;
+-- A worker that only looks must not keep others from them.
+{unlocked needed_candidates}
 
 -- name: open_replicas
 -- One of each parent, if this worker has none of them. Not locked: its parent is, first. Among the first few: others of the
 -- same parents come next, and are none of its business once it has one. `limit 1` makes probes of the rest, so that the
 -- ready ones are gone through in their order.
-select found.run_id, found.rank, 1, found.run_at, found.solo, found.parent_id
+select found.run_id, found.rank, found.run_at, found.solo, found.parent_id
 from (
     select first.run_id, first.rank, first.run_at, first.solo, first.parent_id,
         row_number() over (partition by first.parent_id order by first.rank, first.run_at, first.run_id) as place
@@ -286,7 +328,7 @@ cross join lateral (
 where 1 = (select 1 from rota_ready w where w.run_id = p.run_id limit 1)
 order by p.run_id;
 
--- name: take_limited
+-- part: take
 with at as materialized (select :now as now),
 taken as (
     delete from rota_ready w using {rows id id} where w.run_id = rows.id
@@ -294,10 +336,30 @@ taken as (
 leased as (
     insert into rota_lease (run_id, fence, attempt, worker_id, claimed_at, expires_at, cancel_at)
     select run_id, greatest(fence + 1, {fence_floor}), attempt + 1, :worker_id, at.now, at.now + :lease, null from taken, at)
+
+-- part: taken
 select r.id, greatest(taken.fence + 1, {fence_floor}), taken.attempt + 1, r.job, r.job_version, r.payload, taken.queue, taken.rank,
     taken.run_at, r.scope_kind, r.scope_id, r.key, r.overrides, r.origin_id::text, r.max_attempts, r.on_lost,
     r.created_at, r.plan_time, r.covers_from, r.missed_count, taken.solo
-from taken join rota_run r on r.id = taken.run_id;
+from taken join rota_run r on r.id = taken.run_id
+
+-- name: take_restricted
+{part take}
+{part taken};
+
+-- name: take_limited
+-- Into its gates with the fence of the new lease: the report of an earlier attempt must not give this slot back. Nobody
+-- holds a slot of a rate. The limits, which are locked, change with it.
+{part take},
+entered as (
+    update rota_gate g set fence = greatest(taken.fence + 1, {fence_floor}) from taken
+    where g.run_id = taken.run_id and g.period is null),
+changed as (
+    update rota_limit set {part change_limit}
+    from unnest(:keys::text[], :shuts::int[], :blockers::text[], :serveds::int[], :openings::bigint[])
+        as rows(key, shut, blocked_by, served, opens_at)
+    where rota_limit.key = rows.key)
+{part taken};
 
 -- name: lock_due
 -- One planned with newer time zone data is left to a program that has it, unless nobody comes. As a text, an id is nothing
@@ -390,6 +452,13 @@ where relnamespace = (select oid from pg_namespace where nspname = current_schem
         select 1 from pg_options_to_table(reloptions)
         where option_name = 'autovacuum_enabled' and not option_value::boolean)
 order by relname;
+
+-- name: place
+-- The server, the timeline of the history that it writes, the database and its tables: a failover, a recovery, a restore
+-- and a copy each change one of them. Every connection asks when it is made, and heartbeats ask, too.
+select concat_ws('/', (select system_identifier from pg_control_system()),
+    substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8),
+    (select oid from pg_database where datname = current_database()), to_regclass('rota_epoch')::oid);
 
 -- name: oldest_transaction
 -- Only one that has a snapshot or has written keeps dead rows from being cleared away.

@@ -103,7 +103,9 @@ limit :limit;
 
 -- name: limited_candidates
 -- Of each key up to so many; a limit cannot differ from key to key. Of replicas that are nobody's, those whose parent this worker has none of.
-select asked.value, w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end
+select asked.value, w.run_id, w.rank, w.run_at, w.solo, case when substr(w.need, 1, 1) = '*' then 1 else 0 end,
+    (select json_group_array(g.key) from (
+        select key from rota_gate where run_id = w.run_id and place > 0 order by place) as g)
 from json_each(:keys) as asked cross join rota_ready w on w.run_id in (
     select c.run_id from rota_ready c
     where c.hold = {limited} and c.limit_key = asked.value and c.queue = :queue and c.solo <= :solo
@@ -124,7 +126,7 @@ limit :wanted;
 
 -- name: open_replicas
 -- One of each parent, if this worker has none of them.
-select run_id, rank, 1, run_at, solo, parent_id
+select run_id, rank, run_at, solo, parent_id
 from (
     select w.run_id, w.rank, w.run_at, w.solo, p.parent_id,
         row_number() over (partition by p.parent_id order by w.rank, w.run_at, w.run_id) as place
@@ -138,6 +140,11 @@ from (
 where place = 1
 order by rank, run_at, run_id
 limit :wanted;
+
+-- name: enter_gates
+-- Nobody holds a slot of a rate.
+update rota_gate set fence = rows.fence from {rows id id, fence int}
+where rota_gate.run_id = rows.id and rota_gate.period is null;
 
 -- name: limited_claims
 select json_group_array(json_array(w.run_id, greatest(w.fence + 1, {fence_floor}), w.attempt + 1, r.job, r.job_version, r.payload, w.queue,

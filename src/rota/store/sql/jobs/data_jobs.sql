@@ -22,6 +22,9 @@ where j.kind = :kind
 -- The columns of `_Version` in store/jobs/data_jobs.py, in their order.
 select version, owner, dropped_at, definition from rota_job where name = :job order by version desc;
 
+-- name: dropped_jobs
+select name from rota_job group by name having count(dropped_at) = count(*) order by name limit 1000;
+
 -- name: taken_jobs
 select j.name from {rows name text} join rota_job j on j.name = rows.name
 where j.owner <> 'code' and j.dropped_at is null limit 1;

@@ -36,23 +36,30 @@ counted as (
     from live group by job)
 select rows.job, p.paused_at, p.paused_by, p.reason, p.cancelled_at, p.cancelled_by, p.cancel_reason,
     (select min(j.declared_at) from rota_job j where j.name = rows.job and j.dropped_at is null),
-    (select max(j.declared_at) from rota_job j where j.name = rows.job and j.dropped_at is null), c.running, c.since, c.waiting, c.due,
+    (select max(j.declared_at) from rota_job j where j.name = rows.job and j.dropped_at is null), q.definition, :now,
+    c.running, c.since, c.waiting, c.due,
     (select min(s.next_plan) from rota_schedule_now s
      where s.job = rows.job and s.enabled = 1 and s.paused_at is null and s.job_paused = 0 and s.deleted_at is null)
 from {rows job text}
 left join rota_pause p on p.kind = 'job' and p.name = rows.job
+left join rota_quota q on q.scope_kind = '' and q.scope_id = 'job:' || rows.job
 left join counted c on c.job = rows.job;
 
+-- part: newest_of
+-- A job's newest runs. Pinned plan: the job is bounded from both sides instead of being equal. With equality PostgreSQL
+-- would drop the job from the order, and might walk the runs of all jobs by their id. So only the index on (job, id) has
+-- the order.
+select n.id, n.job, n.state, n.parent_id, n.started_at, n.scope_kind, n.scope_id from rota_run n
+where n.job >= rows.job and n.job <= rows.job
+order by n.job desc, n.id desc limit :walk
+
 -- name: newest_ended
--- The newest ended run among the newest :walk. Pinned plan: the job is bounded from both sides instead of being equal.
--- With equality PostgreSQL would drop the job from the order, and might walk the runs of all jobs by their id. So only
--- the index on (job, id) has the order.
+-- The newest ended run among the newest :walk.
 select rows.job, r.state, r.started_at, r.finished_at
 from {rows job text}
 join rota_run r on r.id = (
     select w.id from (
-        select n.id, n.job, n.state, n.parent_id from rota_run n where n.job >= rows.job and n.job <= rows.job
-        order by n.job desc, n.id desc limit :walk) as w
+        {part newest_of}) as w
     where w.state is not null and w.state <> 'skipped' and w.parent_id is null
     order by w.job desc, w.id desc limit 1);
 
@@ -60,8 +67,7 @@ join rota_run r on r.id = (
 -- For jobs whose newest run ended before it began: when an older one began, among as many as above.
 select rows.job, (
     select max(w.started_at) from (
-        select n.started_at, n.parent_id from rota_run n where n.job >= rows.job and n.job <= rows.job
-        order by n.job desc, n.id desc limit :walk) as w
+        {part newest_of}) as w
     where w.parent_id is null)
 from {rows job text};
 
@@ -72,11 +78,14 @@ order by job desc, id desc limit 1;
 
 -- name: newest_run_within
 -- Of one scope, among the job's newest :walk.
-select w.id, w.state from (
-    select n.id, n.job, n.state, n.parent_id, n.scope_kind, n.scope_id from rota_run n
-    where n.job >= :job and n.job <= :job order by n.job desc, n.id desc limit :walk) as w
-where w.scope_kind = :kind and w.scope_id = :name and (w.state is null or w.state <> 'skipped') and w.parent_id is null
-order by w.job desc, w.id desc limit 1;
+select r.id, r.state
+from {rows job text}
+join rota_run r on r.id = (
+    select w.id from (
+        {part newest_of}) as w
+    where w.scope_kind = :kind and w.scope_id = :name and (w.state is null or w.state <> 'skipped')
+        and w.parent_id is null
+    order by w.job desc, w.id desc limit 1);
 
 -- name: last_waiting
 select run_id from rota_ready order by run_id desc limit 1;
@@ -113,32 +122,27 @@ select run_id, claimed from (
     where coalesce(s.pipeline, w.job) = :job) as live
 order by claimed desc, run_id limit :limit;
 
--- name: executions
+-- part: attempts_of
 -- The attempts of a job's runs: by the index on (job, id), and for each run by the key of its attempts. Crossed, so that
 -- SQLite does not begin with the attempts of all jobs.
+select r.id as run_id, a.fence from rota_run r cross join rota_attempt a
+where r.job >= :job and r.job <= :job and a.run_id = r.id
+union all
+select r.id, r.fence from rota_run r
+where r.job >= :job and r.job <= :job and r.state = 'succeeded' and r.claimed_at is not null
+union all
+select l.run_id, l.fence from rota_lease l cross join rota_run r where r.id = l.run_id and r.job = :job
+union all
+select o.run_id, o.fence from rota_outside o cross join rota_run r where r.id = o.run_id and r.job = :job
+
+-- name: executions
 select run_id, fence from (
-    select r.id as run_id, a.fence from rota_run r cross join rota_attempt a
-    where r.job >= :job and r.job <= :job and a.run_id = r.id
-    union all
-    select r.id, r.fence from rota_run r
-    where r.job >= :job and r.job <= :job and r.state = 'succeeded' and r.claimed_at is not null
-    union all
-    select l.run_id, l.fence from rota_lease l cross join rota_run r where r.id = l.run_id and r.job = :job
-    union all
-    select o.run_id, o.fence from rota_outside o cross join rota_run r where r.id = o.run_id and r.job = :job) as tries
+    {part attempts_of}) as tries
 order by run_id desc, fence desc limit :limit offset :offset;
 
 -- name: count_executions
 select count(*) from (
-    select r.id as run_id, a.fence from rota_run r cross join rota_attempt a
-    where r.job >= :job and r.job <= :job and a.run_id = r.id
-    union all
-    select r.id, r.fence from rota_run r
-    where r.job >= :job and r.job <= :job and r.state = 'succeeded' and r.claimed_at is not null
-    union all
-    select l.run_id, l.fence from rota_lease l cross join rota_run r where r.id = l.run_id and r.job = :job
-    union all
-    select o.run_id, o.fence from rota_outside o cross join rota_run r where r.id = o.run_id and r.job = :job) as tries;
+    {part attempts_of}) as tries;
 
 -- name: count_below
 select count(*) from rota_run where job >= :job and job <= :job and id < :below;
@@ -165,8 +169,10 @@ on conflict (job, up_to) do update set runs = rota_pruned.runs + excluded.runs;
 delete from rota_pruned where job = :job and up_to > :nil and up_to <= :first returning runs;
 
 -- name: newest_heartbeat
-select :now, max(seen_at), (select cast(value as bigint) from rota_setting where name = 'leases_taken_away')
-from rota_worker;
+select :now, max(seen_at) from rota_worker;
+
+-- name: taken_away
+select :now, (select cast(value as bigint) from rota_setting where name = 'leases_taken_away');
 
 -- name: note_taken_away
 insert into rota_setting (name, value) values ('leases_taken_away', cast(cast(:leases as bigint) as text))

@@ -51,5 +51,15 @@ select rows.id, rows.fence from {rows id id, fence int}
 join rota_event e on e.kind = 'run' and e.subject = cast(rows.id as text) and e.type = 'advanced'
     and e.fence = rows.fence;
 
+-- name: pipelines_with
+-- Versions of pipelines whose definition may name a job, in their order.
+select name, dropped_at, definition from rota_job
+where kind = 'pipeline' and definition like :pattern order by name, version;
+
+-- name: live_stages_with
+select s.run_id, s.plan, s.no, case when w.run_id is null then 1 else 0 end
+from rota_stage s {then rota_run r | r.id = s.run_id} left join rota_ready w on w.run_id = s.run_id
+where r.state is null and s.plan like :pattern order by s.run_id;
+
 -- name: drop_stages
 delete from rota_stage where run_id in (select rows.id from {rows id id});

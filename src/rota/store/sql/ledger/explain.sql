@@ -34,6 +34,9 @@ where r.id = :id;
 select a.after_id, r.state, a.kind from rota_wait a left join rota_run r on r.id = a.after_id
 where a.run_id = :id order by a.after_id;
 
+-- name: inputs_of
+select after_id, input from rota_followed where run_id = :id and input is not null order by no;
+
 -- name: runs_waiting_for
 select a.run_id from rota_wait a join rota_ready w on w.run_id = a.run_id
 where a.after_id = :id order by a.run_id limit :limit;
@@ -47,7 +50,7 @@ select g.key, coalesce(l.max, g.max), case when g.period is null
         where n.key = g.key and n.at > :now - coalesce(l.period, g.period)) end,
     coalesce(l.period, g.period), l.opens_at
 from rota_gate g left join rota_limit l on l.key = g.key
-where g.run_id = :id order by g.place;
+where g.run_id = :id and substr(g.key, 1, 5) <> 'line:' order by g.place;
 
 -- name: pauses_of_run
 select p.kind, p.name, coalesce(p.cancelled_at, p.paused_at),

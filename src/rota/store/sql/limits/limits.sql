@@ -9,9 +9,10 @@ on conflict (key) do nothing;
 
 -- name: make_limits_of
 -- Of runs whose gates came alone, on somebody else's connection; or whose wider limit, unused for a while, was dropped
--- while they came.
+-- while they came. A line has 22 characters before the key of its first limit, and a rate five.
 insert into rota_limit (key, job, max, shut, served_at, period)
-select g.key, case when min(r.job) = max(r.job) and strpos(g.key, 'quota:') not in (1, 6) and count(s.no) = 0
+select g.key, case when min(r.job) = max(r.job) and strpos(g.key, 'quota:') not in (1, 6, 23, 28)
+        and strpos(g.key, 'live:queue:') not in (1, 6, 23, 28) and count(s.no) = 0
         then min(r.job) end, max(g.max),
     case when min(g.place) = 0 then 0 else 1 end, :now, max(g.period)
 from {rows id id} join rota_gate g on g.run_id = rows.id join rota_run r on r.id = g.run_id
@@ -23,15 +24,17 @@ on conflict (key) do nothing
 returning key;
 
 -- name: adjust_limits
--- Locks no row that is right already: whoever enqueues does not stand in the way of claims.
-update rota_limit set max = rows.max, period = rows.period,
+-- Locks no row that is right already: whoever enqueues does not stand in the way of claims. `kept`: it allows what it does.
+update rota_limit set max = case when rows.kept = 1 then rota_limit.max else rows.max end,
+    period = case when rows.kept = 1 then rota_limit.period else rows.period end,
     job = case when rota_limit.job = rows.job then rota_limit.job end,
     shut = case when rows.shut = 0 then 0 else rota_limit.shut end,
     blocked_by = case when rows.shut = 0 then null else rota_limit.blocked_by end
-from {rows key text, job text, max int, shut int, period bigint}
+from {rows key text, job text, max int, shut int, period bigint, kept int}
 where rota_limit.key = rows.key
-    and (rota_limit.max <> rows.max or rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job
-        or rota_limit.job is not null and rows.job is null or rota_limit.period <> rows.period);
+    and (rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job
+        or rota_limit.job is not null and rows.job is null
+        or rows.kept = 0 and (rota_limit.max <> rows.max or rota_limit.period <> rows.period));
 
 -- name: wake_limits
 update rota_limit set shut = 0 where key in (select rows.key from {rows key text}) and shut = 1;
@@ -103,31 +106,38 @@ select rows.run_id, rows.key, rows.place, rows.max, rows.period
 from {rows run_id id, key text, place int, max int, period bigint}
 where true;
 
--- name: enter_gates
-update rota_gate set fence = rows.fence from {rows id id, fence int} where rota_gate.run_id = rows.id;
-
 -- name: leave_gates
--- Fenced: whoever looked a while ago must not take the slots of the claim that came since.
+-- Fenced: whoever looked a while ago must not take the slots of the claim that came since. A rate has none to give back,
+-- but may not know of the run that waits again.
 update rota_gate set fence = null from {rows id id, fence int}
-where rota_gate.run_id = rows.id and rota_gate.fence = rows.fence
+where rota_gate.run_id = rows.id
+    and (rota_gate.fence = rows.fence or rota_gate.period is not null and rota_gate.place = 0)
 returning key, place, period;
 
 -- name: drop_gates
 delete from rota_gate where run_id in (select rows.id from {rows id id}) returning key, place, period;
 
--- name: wider_gates
-select g.run_id, g.key from {rows id id} join rota_gate g on g.run_id = rows.id
-where g.place > 0 order by g.run_id, g.place;
+-- part: in_use
+select rows.key, at.now,
+    rows.max - case when rows.period is null
+        then (select count(*) from rota_gate g where g.key = rows.key and g.fence is not null and (
+            1 = (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence limit 1)
+            or 1 = (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence limit 1)))
+        else (select coalesce(sum(b.count), 0) from rota_begun b where b.key = rows.key and b.at > at.now - rows.period)
+        end as free,
+    case when rows.period is not null then
+        (select coalesce(sum(b.count), 0) from rota_begun b where b.key = rows.key and b.at >= at.now + rows.period)
+        else 0 end as ahead,
+    coalesce((select 1 from rota_begun b where b.key = rows.key and b.at <= at.now - 2 * rows.period limit 1), 0) as stale
+from {rows key text, max int, period bigint}, (select :now as now) as at
 
--- name: held_slots
--- Rows are counted, and only those whose lease is there: no dead holder counts. What was handed over to somebody
--- outside is still being done. `limit 1` keeps each look a probe: PostgreSQL may answer an `exists` that is not a condition
--- by itself, but beside an `or` or in a `case`, from a hash of the whole table.
-select g.key, count(*) from {rows key text}
-join rota_gate g on g.key = rows.key and g.fence is not null
-where 1 = (select 1 from rota_lease l where l.run_id = g.run_id and l.fence = g.fence limit 1)
-    or 1 = (select 1 from rota_outside o where o.run_id = g.run_id and o.fence = g.fence limit 1)
-group by g.key;
+-- name: in_use
+-- Slots are counted, and only those whose lease is there: no dead holder counts. What was handed over to somebody outside
+-- is still being done. `limit 1` keeps each look a probe: PostgreSQL may answer an `exists` that is not a condition by
+-- itself, but beside an `or` or in a `case`, from a hash of the whole table.
+-- Under a rate, what began within a period counts. A clock that was set back finds some in its future: they count, too;
+-- what is more than a period `ahead` is told apart. `stale`: some count no more.
+{part in_use};
 
 -- name: waiting_under
 select rows.key from {rows key text}
@@ -139,37 +149,57 @@ select (select w.queue from rota_ready w where w.hold = {limited} and w.limit_ke
     (select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = rows.key order by w.queue desc limit 1)
 from {rows key text};
 
--- name: shut_limits
--- Without `shut`: one that is only counted, and full. Whatever becomes of a limit, at `opens_at` somebody sees to those
--- that it blocks.
-update rota_limit set shut = coalesce(rows.shut, rota_limit.shut),
+-- part: change_limit
+shut = coalesce(rows.shut, rota_limit.shut),
     opens_at = coalesce(rows.opens_at, rota_limit.opens_at),
     blocked_by = case when rows.shut is null then rota_limit.blocked_by else rows.blocked_by end,
     served_at = case when rows.served = 1 then :now else served_at end
+
+-- name: shut_limits
+-- Without `shut`: one that is only counted, and full. Whatever becomes of a limit, at `opens_at` somebody sees to those
+-- that it blocks.
+update rota_limit set {part change_limit}
 from {rows key text, shut int, blocked_by text, served int, opens_at bigint}
 where rota_limit.key = rows.key;
+
+-- part: is_opened
+rota_limit.key = rows.key
+    and (rows.place = 0 and rota_limit.shut = 1 or rota_limit.shut = 2 or rows.place = -1 and rota_limit.shut > 0)
 
 -- name: open_limits
 -- A limit under which no run is found by it, only counted, stays as it is; and a rate, shut until its time comes. Place
 -- -1: whatever it is.
-update rota_limit set shut = 0, blocked_by = null
-from {rows key text, place int}
-where rota_limit.key = rows.key
-    and (rows.place = 0 and rota_limit.shut = 1 or rota_limit.shut = 2 or rows.place = -1 and rota_limit.shut > 0);
+update rota_limit set shut = 0, blocked_by = null from {rows key text, place int} where {part is_opened};
 
--- name: blocking_limits
-select rows.key from {rows key text} where 1 = (select 1 from rota_limit l where l.blocked_by = rows.key limit 1);
+-- part: opened_limits
+select rows.key, coalesce((select 1 from rota_limit l where l.blocked_by = rows.key limit 1), 0),
+    (select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = rows.key order by w.queue limit 1),
+    (select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = rows.key order by w.queue desc limit 1)
+
+-- name: opened_limits
+-- Whether each blocks others; and the first and the last queue of those that wait under it: mostly there is one.
+{part opened_limits}
+from {rows key text, place int};
 
 -- name: any_blocked
 select 1 from rota_limit where blocked_by = :key limit 1;
 
+-- name: blocked_limits
+-- Locked, in turn, each with the first run that waits under it; without one, its run was cancelled or superseded. Of several
+-- queues, the first one's: a key has mostly one, and all of them would not be a probe.
+with seen as materialized (
+    select key, served_at from rota_limit where blocked_by = :key order by served_at, key limit :most {for_update_skip}),
+firsts as materialized (
+    select key, served_at, (select w.run_id from rota_ready w where w.hold = {limited} and w.limit_key = seen.key
+        order by w.queue, w.rank, w.run_at, w.run_id limit 1) as run_id
+    from seen)
+select key, (select w.rank from rota_ready w where w.run_id = firsts.run_id),
+    (select w.run_at from rota_ready w where w.run_id = firsts.run_id), run_id
+from firsts order by served_at, key;
+
 -- name: unblock_limits
--- Taken once: a subquery, PostgreSQL may run for each row that it is joined with, and so take more than it may.
-with taken as materialized (
-    select key from rota_limit where blocked_by = :key order by served_at, key limit :count {for_update_skip})
-update rota_limit set shut = 0, blocked_by = null
-where key in (select key from taken)
-returning key;
+-- They are locked by `blocked_limits`.
+update rota_limit set shut = 0, blocked_by = null where key in (select rows.key from {rows key text});
 
 -- name: stale_gates
 -- Their lease has ended, and whoever ended it did not know of them.
@@ -240,7 +270,7 @@ where true
 on conflict (after_id, run_id) do nothing;
 
 -- name: end_waits_for
-delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id, after_id, kind;
+delete from rota_wait where after_id in (select rows.id from {rows id id}) returning run_id, after_id, kind, takes;
 
 -- name: lock_waiting
 -- Dependents, after the runs that they wait for and before limits; in the order of ids, as every end takes them.
@@ -255,6 +285,17 @@ select a.run_id, a.after_id from {rows id id} join rota_wait a on a.run_id = row
 -- name: awaited_by
 -- Whose turn comes before its own: whoever waits for it would wait for them in its place.
 select after_id from rota_wait where run_id = :id and kind = 0;
+
+-- name: entangled
+-- Runs whose turn comes before that of one of these (`first`); and, of those that wait to be claimed, who waits for them,
+-- or for one that would end with them.
+with recursive given(id) as materialized (select rows.id from {rows id id}), ending(id) as (
+    select g.id from given g join rota_ready w on w.run_id = g.id
+    union
+    select a.run_id from ending e join rota_wait a on a.after_id = e.id and a.kind in (1, 2))
+select a.run_id, a.after_id, 1 from given g join rota_wait a on a.run_id = g.id and a.kind = 0
+union all
+select a.after_id, a.run_id, 0 from ending e join rota_wait a on a.after_id = e.id and a.kind < 4;
 
 -- name: go_on
 -- Not before their time. What had none of its own was due when it was made, even if the clock was set back since.

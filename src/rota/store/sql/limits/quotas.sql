@@ -2,22 +2,41 @@
 
 -- name: quotas_for
 -- A scope's own, and that of its kind.
-select rows.kind, rows.id, own.definition, general.definition
+select rows.kind, rows.id, own.definition, general.definition, :now
 from {rows kind text, id text}
 left join rota_quota own on own.scope_kind = rows.kind and own.scope_id = rows.id
 left join rota_quota general on general.scope_kind = rows.kind and general.scope_id = ''
 where coalesce(own.definition, general.definition) is not null;
 
 -- name: any_quota
-select 1 from rota_quota limit 1;
+-- Of scopes, and of jobs and queues.
+select (select 1 from rota_quota where scope_kind > '' limit 1), (select 1 from rota_quota where scope_kind = '' limit 1);
+
+-- name: any_live_limit
+select 1 from rota_quota where scope_kind = '' limit 1;
+
+-- name: live_limits
+-- Of jobs and queues: their places are of no kind of scopes.
+select scope_id, definition, :now from rota_quota where scope_kind = '' and definition is not null order by scope_id;
 
 -- name: noticed_quota
 -- A row that was deleted and comes again is as old as its last change.
-select 1 from rota_quota where changed_at < :now - :age limit 1;
+select 1 from rota_quota where scope_kind > '' and changed_at < :now - :age limit 1;
 
 -- name: list_quotas
-select scope_kind, scope_id, definition, owner from rota_quota where definition is not null
+select scope_kind, scope_id, definition, owner from rota_quota where scope_kind > '' and definition is not null
 order by scope_kind, scope_id;
+
+-- name: paused_quotas
+-- What is false is not written.
+select scope_kind, scope_id, definition, owner from rota_quota
+where scope_kind > '' and strpos(definition, '"paused"') > 0 order by scope_kind, scope_id limit :limit;
+
+-- name: waiting_under_keys
+-- Each run once: it may be under a rate and a number.
+select count(distinct g.run_id) from rota_gate g join rota_ready w on w.run_id = g.run_id
+where case when :exact = 1 then g.key in (cast(:first as text), cast(:second as text))
+    else strpos(g.key, cast(:first as text)) = 1 or strpos(g.key, cast(:second as text)) = 1 end;
 
 -- name: get_quota
 select definition, owner from rota_quota
@@ -51,8 +70,10 @@ returning changed_at;
 update rota_quota set changed_at = :now where scope_kind = :kind and scope_id = :id and settled = 0;
 
 -- name: unsettled_quotas
-select scope_kind, scope_id, changed_at from rota_quota
-where settled = 0 and (changed_at < :now - :age or changed_at > :now);
+-- And all live limits of jobs and queues, some of which may be over.
+select scope_kind, scope_id, changed_at,
+    case when settled = 0 and (changed_at < :now - :age or changed_at > :now) then 0 else 1 end, definition
+from rota_quota where settled = 0 and (changed_at < :now - :age or changed_at > :now) or scope_kind = '';
 
 -- name: unsettled_quota
 select 1 from rota_quota where scope_kind = :kind and scope_id = :id and settled = 0;
@@ -71,14 +92,15 @@ where key > :after and (substr(key, 1, length(cast(:first as text))) = cast(:fir
     or substr(key, 1, length(cast(:second as text))) = cast(:second as text))
 order by key limit :limit;
 
--- name: live_scoped_runs
--- In one look, wherever they are: none is overlooked because it moves.
-select r.id, r.job, r.scope_kind, r.scope_id from (
+-- name: live_runs_at
+-- In one look, wherever they are: none is overlooked because it moves. Of a scope, of a kind of scopes, a job or a queue.
+select r.id, r.job, r.queue, r.scope_kind, r.scope_id, (select 1 from rota_stage s where s.run_id = r.id limit 1) from (
     select run_id from rota_ready where run_id > :after
     union all select run_id from rota_lease where run_id > :after
     union all select run_id from rota_outside where run_id > :after) as live
 {then rota_run r | r.id = live.run_id}
-where r.scope_kind = :kind and (:id = '' or r.scope_id = :id)
+where r.scope_kind = :kind and (:id = '' or r.scope_id = :id) or r.job = cast(:job as text)
+    or r.queue = cast(:queue as text)
 order by live.run_id limit :limit;
 
 -- name: lock_ready_runs

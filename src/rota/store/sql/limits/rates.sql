@@ -1,13 +1,5 @@
 -- Rates: how many have begun within a limit's period. Whoever reads or writes this holds the limit's row.
 
--- name: begun_within
--- A clock that was set back finds some in its future: they count. What is more than a period ahead is told apart.
-select rows.key, :now,
-    coalesce(sum(case when b.at < :now + rows.period then b.count end), 0),
-    coalesce(sum(case when b.at >= :now + rows.period then b.count end), 0)
-from {rows key text, period bigint} left join rota_begun b on b.key = rows.key and b.at > :now - rows.period
-group by rows.key;
-
 -- name: begun_ahead
 delete from rota_begun where key = :key and at >= cast(:now_at as bigint) + cast(:period as bigint) returning count;
 

@@ -20,8 +20,13 @@ from (
 group by queue, state order by queue, state;
 
 -- name: worker_levels
-select coalesce(sum(alive), 0), count(*) - coalesce(sum(alive), 0), coalesce(sum(alive * slots), 0)
-from (select slots, case when seen_at > :now - :silence then 1 else 0 end as alive from rota_worker) as workers;
+-- A process that serves nothing but the queue of notifications is a server: it does nobody's work, and is counted apart.
+select coalesce(sum(alive * (1 - is_server)), 0), coalesce(sum((1 - alive) * (1 - is_server)), 0),
+    coalesce(sum(alive * (1 - is_server) * slots), 0), coalesce(sum(alive * is_server), 0)
+from (
+    select slots, case when seen_at > :now - :silence then 1 else 0 end as alive,
+        case when queues = '["rota"]' then 1 else 0 end as is_server
+    from rota_worker) as workers;
 
 -- name: schedule_levels
 select
@@ -45,5 +50,18 @@ select count(*) from (
 -- name: breach_levels
 select kind, subject, what from rota_breach order by kind, subject, what limit :most;
 
--- name: last_epoch
-select epoch, place, since from rota_epoch order by epoch desc limit 1;
+-- name: standing
+select e.epoch, e.since, e.is_copy, e.accepted_at, e.accepted_by, (
+    select count(*) from rota_event v
+    where v.kind = 'database' and v.subject = 'database' and v.type = 'run_lost' and v.at >= e.since)
+from rota_epoch e order by e.epoch desc limit 1;
+
+-- name: unknown_runs
+-- Those of these runs that are not there. None in the first epoch: then they were deleted, and not lost.
+select rows.id from {rows id id} where (select max(epoch) from rota_epoch) > 0
+    and not exists (select 1 from rota_run r where r.id = rows.id);
+
+-- name: accept_epoch
+update rota_epoch set accepted_at = :now, accepted_by = :actor
+where epoch = :epoch and is_copy <> 0 and accepted_at is null
+returning epoch;

@@ -83,7 +83,14 @@ where true
 on conflict (span, at, source) do update set counted = excluded.counted;
 
 -- name: measured
-select 1 from rota_count where span = 60 and at = :at and source = '';
+select :now, case when exists (
+    select 1 from rota_count where span = 60 and at = (:now / :length) * :length and source = '') then 1 else 0 end;
+
+-- name: anything_live
+select 1 where exists (select 1 from rota_ready order by run_id limit 1)
+    or exists (select 1 from rota_lease order by run_id limit 1)
+    or exists (select 1 from rota_outside order by run_id limit 1)
+    or exists (select 1 from rota_conduct order by run_id limit 1);
 
 -- name: measure_queues
 -- One branch per hold: each is counted in the index that claims use.
@@ -149,16 +156,19 @@ from (
 where l.began <= :to_at and (:scheduled = 0 or r.schedule_id is not null)
 order by l.began desc limit :limit;
 
--- name: succeeded_between
--- By id, which tells roughly when a run was created; reads at most :looked runs.
-select r.id, r.attempt, 'succeeded', r.worker_id, r.began, r.finished_at, r.job, r.queue, s.name
+-- name: ended_between
+-- Runs that succeeded or were skipped, by id, which tells roughly when a run was created; reads at most :looked runs. A
+-- run that was skipped is at its plan time.
+select r.id, r.attempt, r.state, r.worker_id, r.began, r.finished_at, r.job, r.queue, s.name, r.reason
 from (
     select * from (
-        select id, attempt, state, worker_id, coalesce(started_at, claimed_at) as began, finished_at, job, queue,
-            schedule_id
+        select id, attempt, state, worker_id, finished_at, job, queue, schedule_id, reason,
+            case when state = 'skipped' then coalesce(plan_time, finished_at) else coalesce(started_at, claimed_at)
+                end as began
         from rota_run where id >= :first and id < :last order by id desc limit :looked
     ) as newest
-    where state = 'succeeded' and began <= :to_at and finished_at >= :from_at
+    where state in ('succeeded', 'skipped') and began <= :to_at
+        and case when state = 'skipped' then began else finished_at end >= :from_at
         and (:scheduled = 0 or schedule_id is not null)
     order by began desc limit :limit
 ) as r
@@ -178,11 +188,22 @@ join rota_run r on r.id = a.run_id left join rota_schedule s on s.id = r.schedul
 where a.began <= :to_at and a.ended_at >= :from_at and (:scheduled = 0 or r.schedule_id is not null)
 order by a.began desc limit :limit;
 
+-- name: unrun_ranges
+-- The columns of `UnrunRange`, in their order. Of the ranges that began before the period only the last of a schedule is
+-- looked at: ranges follow each other.
+select s.name, s.job, g.from_at, g.to_at, g.kind, g.reason, g.count
+from (select id, name, job from rota_schedule where deleted_at is null order by name limit :schedules) as s
+cross join rota_range g
+where g.schedule_id = s.id and g.kind <> 'pruned' and g.from_at <= :to_at and g.to_at >= :from_at
+    and g.from_at >= coalesce(
+        (select max(b.from_at) from rota_range b where b.schedule_id = s.id and b.from_at <= :from_at), :from_at)
+limit :limit;
+
 -- name: more_runs
-select 1 from rota_run where id >= :first and id < :last order by id desc limit 1 offset :looked;
+select id from rota_run where id >= :first and id < :last order by id desc limit 1 offset :looked;
 
 -- name: more_attempts
-select 1 from rota_attempt where run_id >= :first and run_id < :last order by run_id desc, fence desc
+select run_id from rota_attempt where run_id >= :first and run_id < :last order by run_id desc, fence desc
 limit 1 offset :looked;
 
 -- name: upcoming_schedules
@@ -191,3 +212,26 @@ from rota_cursor c join rota_schedule s on s.cursor_no = c.no
 where c.next_at <= :to_at and c.next_plan is not null and s.deleted_at is null and s.enabled = 1
     and s.paused_at is null and s.job_paused = 0
 order by c.next_at, c.no limit :limit;
+
+-- name: upcoming_runs
+-- The columns of `WaitingRun`, in their order. One branch per hold, each in its own index and with its own limit.
+select w.run_at, w.run_id, w.attempt, r.job, r.queue, s.name
+from (
+    select * from (
+        select run_id, run_at, attempt from rota_ready where hold = {open_later} and run_at <= :to_at
+        order by run_at limit :limit) as delayed
+    union all
+    select * from (
+        select run_id, run_at, attempt from rota_ready where hold = {limited_later} and run_at <= :to_at
+        order by run_at limit :limit) as limited
+    union all
+    select * from (
+        select run_id, run_at, attempt from rota_ready where hold = {restricted_later} and run_at <= :to_at
+        order by run_at limit :limit) as needed
+    union all
+    select * from (
+        select run_id, run_at, attempt from rota_ready where hold = {parent} and run_at > :now and run_at <= :to_at
+        order by run_at limit :limit) as conducting
+) as w
+{then rota_run r | r.id = w.run_id} left join rota_schedule s on s.id = r.schedule_id
+order by w.run_at limit :limit;

@@ -168,6 +168,9 @@ limit :limit;
 update rota_cursor set next_at = :now where no in (select rows.no from {rows no bigint}) and awaits is not null
 returning no;
 
+-- name: now_and_live_limits
+select :now, (select 1 from rota_quota where scope_kind = '' limit 1);
+
 -- name: job_definitions
 select j.name, j.definition from {rows name text} join rota_job j on j.name = rows.name
 where j.version = (select max(version) from rota_job where name = j.name and dropped_at is null);
@@ -187,3 +190,15 @@ from {rows id id} join rota_run r on r.id = rows.id and r.state is null
 left join rota_ready w on w.run_id = r.id
 left join rota_lease l on l.run_id = r.id
 left join rota_outside o on o.run_id = r.id;
+
+-- name: standing_limits
+select l.key, l.max, l.period, l.shut, l.served_at, l.blocked_by, l.opens_at
+from {rows key text} join rota_limit l on l.key = rows.key;
+
+-- name: last_durations
+-- How long the last runs of a job took that ended by themselves. It looks at few: most of a job's may have been skipped.
+select took from (
+    select id, case when finished_at > started_at then finished_at - started_at when started_at is not null then 0 end
+        as took, state
+    from rota_run where job >= :job and job <= :job order by job desc, id desc limit :looked_at) as last
+where state in ('succeeded', 'failed', 'timed_out') and took is not null order by id desc limit :limit;

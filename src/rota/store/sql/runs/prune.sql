@@ -16,43 +16,43 @@ select id from rota_run where job >= :job and job <= :job and parent_id is null
 order by job desc, id desc limit 1 offset :keep;
 
 -- name: prunable
--- Not while a key still leads to the run: whoever repeats the enqueue gets an answer that names it. Nor the newest
--- finished run of a schedule's lane, unless its provider has not named the scope for long, or one that planning has
--- not looked at since it ended; nor one that a live run follows, and may ask for its result; nor one that failed at what is
--- to be done once, before its key is free: without the run, the key would say that it was done. `limit 1` keeps each look
--- a probe: PostgreSQL may answer an `exists` beside an `or` from a hash of the whole table.
+-- Not what is still needed: see `KEPT` in databases/statements. `limit 1` keeps each look a probe: PostgreSQL may answer an
+-- `exists` beside an `or` from a hash of the whole table.
 select r.id from rota_run r
 where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null and r.finished_at < :now - :keep_for
     and (r.parent_id is null or (select 1 from rota_run p where p.id = r.parent_id limit 1) is null)
-    and not exists (select 1 from rota_unique u where u.run_id = r.id
-        and (u.held_until > :now or u.once = 1 and r.state <> 'succeeded'))
-    and not exists (
-        select 1 from rota_followed f join rota_run c on c.id = f.run_id where f.after_id = r.id and c.state is null)
-    and (r.schedule_id is null or r.retry_of is not null or r.state = 'skipped'
-        or (select 1 from rota_schedule s where s.id = r.schedule_id and s.deleted_at is null limit 1) is null
-        or exists (
-            select 1 from rota_run n where n.schedule_id = r.schedule_id and n.scope_kind = r.scope_kind
-                and n.scope_id = r.scope_id and n.retry_of is null
-                and n.plan_time > coalesce(r.plan_time, r.created_at) and n.state is not null and n.state <> 'skipped')
-        or (r.plan_time is null and exists (
-            select 1 from rota_run n where n.schedule_id = r.schedule_id and n.scope_kind = r.scope_kind
-                and n.scope_id = r.scope_id and n.retry_of is null and n.plan_time is null and n.id > r.id
-                and n.state is not null and n.state <> 'skipped'))
-        or (1 = (
-                select 1 from rota_scope_span p
-                join rota_schedule_now s on s.id = p.schedule_id and s.provider is not null
-                where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind and p.scope_id = r.scope_id limit 1)
-            and not exists (
-                select 1 from rota_scope_span p where p.schedule_id = r.schedule_id and p.scope_kind = r.scope_kind
-                    and p.scope_id = r.scope_id and (p.until is null or p.until >= :now - :keep_for))))
-    and not exists (
-        select 1 from rota_lane_run m join rota_schedule s on s.id = m.schedule_id and s.deleted_at is null
-        where m.schedule_id = r.schedule_id and m.scope_kind = r.scope_kind and m.scope_id = r.scope_id
-            and m.run_id = r.id)
-    and not exists (
-        select 1 from rota_schedule_now s where s.id = r.schedule_id and s.deleted_at is null
-            and s.open_plan = r.plan_time and r.retry_of is null)
+    and not {kept_by_key}
+    and not {kept_by_follower}
+    and {replaced_in_lane}
+    and not {kept_by_lane}
+    and not {kept_by_cursor}
 order by r.job, r.id limit :limit;
+
+-- name: kept_runs
+-- Runs that are to be purged: of each, why it is kept, if it is. By the same conditions as `prunable`, and the newest
+-- success of a job and of a lane stay, from which expectations count. The next success is mostly the next run in the index.
+-- And those that ended since the oldest signal that waits, or up to a minute before it, because signals may be numbered in
+-- another order than they were written: whoever is told of an end reads the run.
+select r.id, r.parent_id, case
+    when r.state is null then 'live'
+    when r.finished_at > :now - :keep_for then 'young'
+    when (select 1 from rota_run p where p.id = r.parent_id limit 1) is not null then 'replica'
+    when r.finished_at > (select at from rota_signal order by no limit 1) - 60000000
+        and (select 1 from rota_listener l where l.job in (r.job, '*') limit 1) is not null then 'signal'
+    when {kept_by_key} then 'key'
+    when {kept_by_follower} then 'follower'
+    when {replaced_in_lane} is not true or {kept_by_lane} or {kept_by_cursor} then 'schedule' -- it may be null
+    when r.state = 'succeeded' and (select 1 from rota_run n
+        where n.job >= r.job and n.job <= r.job and n.id > r.id and n.state = 'succeeded'
+        order by n.job, n.id limit 1) is null then 'success'
+    when r.state = 'succeeded' and r.plan_time is not null and r.retry_of is null
+        and (select 1 from rota_schedule s where s.id = r.schedule_id and s.deleted_at is null limit 1) is not null
+        and (select 1 from rota_run n where n.schedule_id = r.schedule_id and n.scope_kind = r.scope_kind
+            and n.scope_id = r.scope_id and n.retry_of is null and n.plan_time > r.plan_time and n.state = 'succeeded'
+            limit 1) is null then 'success'
+    end
+from {rows id id} join rota_run r on r.id = rows.id
+order by r.id;
 
 -- name: lock_prunable
 -- Skips what another janitor is at. Still final: a run that was pruned meanwhile may have been enqueued anew.

@@ -3,10 +3,10 @@
 -- name: get_run
 select {run_columns} from rota_run_now where id = :id;
 
--- name: copy_of
-select id, job, job_version, queue, priority, scope_kind, scope_id, key, payload, tags, metadata, overrides,
-    max_attempts, on_lost, retry_of, origin_id
-from rota_run where id = :id;
+-- name: copies_of
+select r.id, r.job, r.job_version, r.queue, r.priority, r.scope_kind, r.scope_id, r.key, r.payload, r.tags, r.metadata,
+    r.overrides, r.max_attempts, r.on_lost, r.retry_of, r.origin_id
+from {rows id id} join rota_run r on r.id = rows.id;
 
 -- name: metadata_of
 select r.id, r.metadata from {rows id id} join rota_run r on r.id = rows.id;
@@ -22,7 +22,7 @@ select near.id from (
 where near.scope_kind = :scope_kind and near.scope_id = :scope_id limit :most;
 
 -- name: newest_ids
-select id from rota_run order by id desc limit 1000;
+select id from rota_run order by id desc limit :limit;
 
 -- name: attempts
 -- A success is told by the run's own row. One that several workers did was claimed by nobody: its replicas have attempts.

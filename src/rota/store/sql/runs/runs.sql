@@ -23,14 +23,23 @@ values (:key, :run_id, coalesce(:now + :period, 0), :once, :fingerprint);
 -- name: free_key
 delete from rota_unique where key = :key;
 
--- name: key_holder
-select u.run_id, u.held_until, u.once, u.fingerprint, r.state, r.id is not null, :now, w.fence
-from rota_unique u left join rota_run r on r.id = u.run_id left join rota_ready w on w.run_id = u.run_id
-where u.key = :key;
+-- name: free_keys
+delete from rota_unique where key in (select rows.key from {rows key text});
+
+-- name: key_holders
+select u.key, u.run_id, u.held_until, u.once, u.fingerprint, r.state, r.id is not null, :now, w.fence
+from {rows key text} join rota_unique u on u.key = rows.key
+left join rota_run r on r.id = u.run_id left join rota_ready w on w.run_id = u.run_id;
 
 -- name: take_over_key
 update rota_unique set run_id = :run_id, held_until = coalesce(:now + :period, 0), once = :once, fingerprint = :fingerprint
 where key = :key;
+
+-- name: take_over_keys
+update rota_unique set run_id = rows.run_id, held_until = coalesce(:now + rows.period, 0), once = rows.once,
+    fingerprint = rows.fingerprint
+from {rows key text, run_id id, period bigint, once smallint, fingerprint text}
+where rota_unique.key = rows.key;
 
 -- name: pass_key_on
 update rota_unique set run_id = :run_id where key = :key;
@@ -59,7 +68,7 @@ returning hold, run_at;
 -- name: lock_leases
 -- Fenced: a zombie's report finds no row.
 select l.run_id, l.fence, l.attempt, l.worker_id, l.claimed_at, l.cancel_at, r.max_attempts, r.on_lost, r.queue,
-    r.need
+    r.job, r.need
 from {rows id id, fence int}
 join rota_lease l on l.run_id = rows.id and l.fence = rows.fence
 join rota_run r on r.id = l.run_id
@@ -76,10 +85,13 @@ with taken as materialized (
     from rota_lease l
     where l.expires_at < :now or (l.cancel_at < :now and l.shielded <= 0)
     order by l.expires_at limit :limit {for_update_skip l})
-select t.run_id, t.fence, t.attempt, t.worker_id, t.claimed_at, t.cancel_at, r.max_attempts, r.on_lost, r.queue, r.need,
-    case when t.deadline < :now and t.expires_at >= t.deadline then 1 else 0 end
+select t.run_id, t.fence, t.attempt, t.worker_id, t.claimed_at, t.cancel_at, r.max_attempts, r.on_lost, r.queue,
+    r.job, r.need, case when t.deadline < :now and t.expires_at >= t.deadline then 1 else 0 end
 from taken t {then rota_run r | r.id = t.run_id}
 order by t.expires_at;
+
+-- name: job_and_queue
+select job, queue from rota_run where id = :id;
 
 -- name: drop_leases
 delete from rota_lease

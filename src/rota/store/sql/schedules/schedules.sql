@@ -27,6 +27,23 @@ where no = (select cursor_no from rota_schedule where name = :name and deleted_a
 -- A statement of its own: the one that waited for the lock may return the row as it was before the wait.
 select {schedule_row} from rota_schedule_now where cursor_no = :no and deleted_at is null;
 
+-- name: deleted_schedule
+-- The one that was deleted last: of several with one name, only the newest can be live again. Deleted schedules are few,
+-- and are not in the index of names.
+select id, cursor_no, job from rota_schedule where name = :name and deleted_at is not null
+order by created_at desc, id desc limit 1;
+
+-- name: deleted_names
+select distinct name from rota_schedule where deleted_at is not null order by name limit 1000;
+
+-- name: lock_cursor
+select no from rota_cursor where no = :no
+{for_update};
+
+-- name: read_deleted
+-- A statement of its own, as `read_locked`: it may have been restored, or dropped for good, during the wait.
+select {schedule_row} from rota_schedule_now where id = :id and deleted_at is not null;
+
 -- name: lock_schedules_of_job
 -- By id, the order of all statements that lock several cursors and wait.
 select c.no, s.id from rota_schedule s join rota_cursor c on c.no = s.cursor_no
@@ -34,6 +51,18 @@ where s.job = :job and s.deleted_at is null and s.id > :after
     and s.job_paused = coalesce(:job_paused, s.job_paused) and s.enabled = coalesce(:enabled, s.enabled)
 order by s.id limit :limit
 {for_update c};
+
+-- name: lock_schedules_by_name
+-- By id, the order of all statements that lock several cursors and wait.
+select c.no from {rows name text} join rota_schedule s on s.name = rows.name join rota_cursor c on c.no = s.cursor_no
+where s.deleted_at is null
+order by s.id
+{for_update c};
+
+-- name: read_locked_schedules
+-- A statement of its own: the one that waited for the locks may return rows as they were before the wait.
+select {schedule_row} from {rows no bigint} join rota_schedule_now on cursor_no = rows.no where deleted_at is null
+order by id;
 
 -- name: read_locked_of_job
 select {schedule_row} from {rows no bigint} join rota_schedule_now on cursor_no = rows.no

@@ -34,6 +34,9 @@ update rota_replica set worker = null where run_id in (select rows.id from {rows
 -- A parent that conducts is in this table alone: its lock stands where the lease of another run would.
 select cancel_at, fence from rota_conduct where run_id = :id {for_update};
 
+-- name: conduct_policy
+select policy from rota_conduct where run_id = :id;
+
 -- name: cancel_conduct
 update rota_conduct set cancel_at = :now, look = 1 where run_id = :id;
 

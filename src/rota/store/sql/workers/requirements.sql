@@ -92,4 +92,4 @@ union all
 select fence from rota_outside where run_id = :id;
 
 -- name: override_needs
-update rota_run set overrides = :overrides where id = :id;
+update rota_run set overrides = :overrides where id = :id and state is null returning id;

@@ -1,15 +1,17 @@
 /** Explanation of a run's state in the server's sentences, and the progress of a cancellation. */
 import type { Event, Explanation, Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { Card, Time, useAbsolute } from "../../../ui";
 import { runsWords } from "../words";
 
 const INSTANT = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 
-/** Sentence with its timestamps in the shown time zone. */
+/** Sentence in the language of the page, with its timestamps in the shown time zone. */
 export function Sentence({ text }: { text: string }) {
   const absolute = useAbsolute();
-  return <>{text.replace(INSTANT, (found) => absolute(found))}</>;
+  const said = useSaid();
+  return <>{said(text).replace(INSTANT, (found) => absolute(found))}</>;
 }
 
 export function ExplanationCard({ explanation }: { explanation: Explanation | undefined }) {

@@ -1,56 +1,67 @@
-/** Related runs: parents, children and replicas. */
-import type { ReactNode } from "react";
+/** Related runs: those that it follows and that follow it, its replicas or their parent, and its retries. */
 import { useGet } from "../../../api/hooks";
-import type { Page } from "../../../api/client";
-import type { RelatedRun, Replica, Run } from "../../../api/schema";
+import type { Family, FamilyRun, Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
-import { Card, StateBadge } from "../../../ui";
+import { useParameter } from "../../../router";
+import { Button, Card, StateBadge } from "../../../ui";
 import { RunLink } from "../RunLink";
+import { relativesOf } from "./family";
+import { graphWords } from "./graphWords";
 import { runsWords } from "../words";
+
+const MOST = 200;
+const SHOWN = 8;
+
+/** Ask for the family of a run. Listen to all runs: a change of a relative is not announced on this run's topic. */
+export function useFamily(id: string) {
+  return useGet<Family>("runs", `/runs/${id}/family`, { limit: MOST }, { rest: 2_000, keep: true });
+}
 
 export function RelatedRuns({ run }: { run: Run }) {
   const t = useWords(runsWords);
-  // Listen to all runs: a change of a related run is not announced on this run's topic.
-  const how = { rest: 2_000 };
-  const parents = useGet<Page<RelatedRun>>("runs", `/runs/${run.id}/parents`, {}, how);
-  const children = useGet<Page<RelatedRun>>("runs", `/runs/${run.id}/children`, {}, how);
-  const replicas = useGet<Page<Replica>>("runs", `/runs/${run.id}/replicas`, {}, how);
-  const groups: [string, ReactNode[]][] = [
-    [t.follows, related(parents.data?.items)],
-    [t.followedBy, related(children.data?.items)],
-    [t.replicas, (replicas.data?.items ?? []).map((one) => <Line key={one.run_id} id={one.run_id} name={one.worker ?? undefined} state={one.state} />)],
+  const g = useWords(graphWords);
+  const [, setTab] = useParameter("tab");
+  const family = useFamily(run.id);
+  if (!family.data || family.data.items.length < 2) return null;
+  const { follows, followedBy, replicaOf, replicas, retryOf, retries } = relativesOf(family.data, run.id);
+  const groups: [string, FamilyRun[], (one: FamilyRun) => string | null][] = [
+    [g.replicaOf, replicaOf, (one) => one.job],
+    [t.retryOf, retryOf, () => null],
+    [g.retries, retries, () => null],
+    [t.follows, follows, (one) => one.job],
+    [t.followedBy, followedBy, (one) => one.job],
+    [t.replicas, replicas, (one) => one.worker_id],
   ];
-  const shown = groups.filter(([, lines]) => lines.length);
-  if (!shown.length && !run.parent_id) return null;
   return (
-    <Card title={t.related}>
+    <Card
+      title={t.related}
+      actions={
+        <Button small onClick={() => setTab("graph")}>
+          {g.show}
+        </Button>
+      }
+    >
       <div className="stack">
-        {run.parent_id && (
-          <div className="row">
-            <span className="quiet">{t.replicas}</span> <RunLink id={run.parent_id} />
-          </div>
-        )}
-        {shown.map(([name, lines]) => (
-          <div key={name}>
-            <h3>{name}</h3>
-            <ul>{lines}</ul>
-          </div>
-        ))}
+        {groups
+          .filter(([, runs]) => runs.length)
+          .map(([name, runs, label]) => (
+            <div key={name}>
+              <h3>{name}</h3>
+              <ul>
+                {runs.slice(0, SHOWN).map((one) => (
+                  <li key={one.id} className="row spread">
+                    <span className="row">
+                      {label(one) && <span className="hostile">{label(one)}</span>}
+                      <RunLink id={one.id} />
+                    </span>
+                    {one.state ? <StateBadge state={one.state} /> : <span className="quiet">{g.pruned}</span>}
+                  </li>
+                ))}
+              </ul>
+              {runs.length > SHOWN && <p className="quiet">{g.others(runs.length - SHOWN)}</p>}
+            </div>
+          ))}
       </div>
     </Card>
-  );
-}
-
-const related = (items: RelatedRun[] | undefined) => (items ?? []).map((one) => <Line key={one.id} id={one.id} name={one.job ?? undefined} state={one.state} />);
-
-function Line({ id, name, state }: { id: string; name?: string; state: Run["state"] | null }) {
-  return (
-    <li className="row spread">
-      <span className="row">
-        {name && <span className="hostile">{name}</span>}
-        <RunLink id={id} />
-      </span>
-      {state && <StateBadge state={state} />}
-    </li>
   );
 }

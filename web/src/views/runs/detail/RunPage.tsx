@@ -8,9 +8,13 @@ import { useWords } from "../../../i18n";
 import { Card, CopyButton, Facts, FINAL, JsonTree, PageHeader, ProblemNotice, ProgressBar, StateBadge, Tabs, Time } from "../../../ui";
 import { Link, navigate, withSearch } from "../../../router";
 import { Attempts } from "./Attempts";
+import { ComparisonTab } from "./Comparison";
+import { comparisonWords } from "./comparisonWords";
 import { RunLink } from "../RunLink";
 import { ErrorCard } from "./ErrorCard";
 import { Events } from "./Events";
+import { GraphTab } from "./Graph";
+import { graphWords } from "./graphWords";
 import { Log } from "./Log";
 import { RelatedRuns } from "./RelatedRuns";
 import { RunActions } from "./RunActions";
@@ -18,6 +22,7 @@ import { format, scopeText } from "../search";
 import { Lifecycle } from "./Lifecycle";
 import { Steps } from "./Steps";
 import { CancelPhase, ExplanationCard } from "./ExplanationCard";
+import { Usual } from "./Usual";
 import { runsWords } from "../words";
 import "../list/runs.css";
 import "./run.css";
@@ -44,6 +49,8 @@ export function RunPage({ params }: { params: Record<string, string> }) {
 
 function LoadedRun({ run, stale }: { run: Run; stale: Problem | null }) {
   const t = useWords(runsWords);
+  const graph = useWords(graphWords);
+  const comparison = useWords(comparisonWords);
   const may = useMay("operator");
   const attempts = useGet<Page<Attempt>>(`run:${run.id}`, `/runs/${run.id}/attempts`);
   const events = useGet<Page<Event>>(`run:${run.id}`, `/runs/${run.id}/events`);
@@ -68,6 +75,7 @@ function LoadedRun({ run, stale }: { run: Run; stale: Problem | null }) {
       />
       {stale && <ProblemNotice problem={stale} />}
       <Lifecycle run={run} />
+      <Usual run={run} />
       {run.state === "cancelling" && <CancelPhase run={run} explanation={explanation.data} events={events.data?.items} />}
       <Tabs
         label={run.job}
@@ -75,6 +83,8 @@ function LoadedRun({ run, stale }: { run: Run; stale: Problem | null }) {
           { id: "overview", name: t.overview, content: <Overview run={run} explanation={explanation.data} /> },
           { id: "attempts", name: t.attempts, count: attempts.data?.items.length, content: <Attempts run={run} attempts={attempts.data?.items} problem={attempts.error} /> },
           { id: "events", name: t.events, count: events.data?.items.length, content: <Events events={events.data?.items} problem={events.error} /> },
+          { id: "graph", name: graph.tab, content: <GraphTab run={run} /> },
+          { id: "compare", name: comparison.tab, content: <ComparisonTab run={run} /> },
         ]}
       />
     </>

@@ -1,15 +1,18 @@
 /** List of runs, newest first, with search, selection and bulk actions. */
 import { useEffect, useMemo, useState } from "react";
 import { useGet, useMay, usePages } from "../../../api/hooks";
-import type { Page } from "../../../api/client";
+import type { Page, Parameters } from "../../../api/client";
 import type { Run, RunState } from "../../../api/schema";
-import { useWords } from "../../../i18n";
+import { useLocale, useWords } from "../../../i18n";
 import { common } from "../../../i18n/common";
 import { navigate, useParameter } from "../../../router";
 import { Button, Card, ChoiceChips, DataTable, EmptyState, FilterChips, Menu, PageHeader, Pagination, ProblemNotice, SearchBox, STATES, StateBadge, useKeys, useRested } from "../../../ui";
 import { BulkDialog, type BulkAction } from "./BulkDialog";
-import { useColumns } from "./columns";
+import { ColumnsButton } from "./ColumnsButton";
+import { useColumns, useShownColumns } from "./columns";
+import { useCompletion } from "./Completion";
 import { EnqueueDialog } from "./EnqueueDialog";
+import { SavedViews } from "./SavedViews";
 import { format, toQuery, parse, statesOf, withStates, withToken, type Token } from "../search";
 import { runsWords, viewName } from "../words";
 import "./runs.css";
@@ -28,6 +31,8 @@ export function RunsPage() {
   const [bulk, setBulk] = useState<BulkAction | null>(null);
   const [enqueueing, setEnqueueing] = useState(false);
   const columns = useColumns();
+  const [shown, setShown] = useShownColumns();
+  const total = useTotal(query, runs.items?.length ?? 0, !!runs.hasMore, !wrong && !runs.old);
   const change = (next: Token[]) => setQ(format(next) || null);
 
   useEffect(() => setChosen(new Set()), [q]);
@@ -50,6 +55,8 @@ export function RunsPage() {
         <div className="runs-search">
           <Search q={q ?? ""} onSearch={(text) => setQ(text || null)} />
           <JobMenu tokens={tokens} onChange={change} />
+          <SavedViews q={q ?? ""} onChoose={(next) => setQ(next || null)} />
+          <ColumnsButton columns={columns} shown={shown} onChange={setShown} />
         </div>
         {wrong && (
           <p className="runs-wrong" role="alert">
@@ -67,8 +74,10 @@ export function RunsPage() {
         <Chips tokens={tokens} onChange={change} />
       </div>
       {runs.problem && <ProblemNotice problem={runs.problem} onRetry={runs.again} />}
-      {may && (
+      {(may || total) && (
         <ActionBar
+          may={may}
+          total={total}
           chosen={chosen.size}
           any={!!runs.items?.length}
           onChosen={act}
@@ -80,7 +89,7 @@ export function RunsPage() {
         <Card bare>
           <DataTable
             label={name}
-            columns={columns}
+            columns={columns.filter(({ id }) => shown.includes(id))}
             rows={wrong ? [] : runs.items}
             rowKey={(run) => run.id}
             nameOf={(run) => `${run.job} ${run.id}`}
@@ -104,6 +113,7 @@ function Search({ q, onSearch }: { q: string; onSearch: (text: string) => void }
   const t = useWords(runsWords);
   const [text, setText] = useState(q);
   const rested = useRested(text, 500);
+  const { completion, list } = useCompletion(text, (next) => setText(next));
   useEffect(() => setText(q), [q]);
   useEffect(() => {
     if (rested === text && rested.trim() !== q && !/[:"]$/.test(rested)) onSearch(rested.trim());
@@ -111,7 +121,9 @@ function Search({ q, onSearch }: { q: string; onSearch: (text: string) => void }
     // eslint-disable-next-line
   }, [rested]);
   return (
+    <div className="runs-box">
     <SearchBox
+      completion={completion}
       label={t.search}
       placeholder={t.placeholder}
       value={text}
@@ -119,6 +131,8 @@ function Search({ q, onSearch }: { q: string; onSearch: (text: string) => void }
       onEnter={() => (HEX_ID.test(text.trim()) ? navigate(`/runs/${text.trim()}`) : onSearch(text.trim()))}
       shortcut="/"
     />
+    {list}
+    </div>
   );
 }
 
@@ -154,7 +168,22 @@ function JobMenu({ tokens, onChange }: { tokens: Token[]; onChange: (tokens: Tok
   );
 }
 
+const PAGE = 50;
+const MOST_COUNTED = 2_000;
+
+/** Number of matching runs, where it is cheap: the whole list is there, or so many match that they are soon counted. */
+function useTotal(query: Parameters, listed: number, hasMore: boolean, enabled: boolean): string | null {
+  const t = useWords(runsWords);
+  const locale = useLocale();
+  const dense = hasMore && listed >= PAGE;
+  const counted = useGet<{ count: number; exact: boolean }>("runs", "/runs:count", { ...query, most: MOST_COUNTED }, { enabled: enabled && dense, keep: true, rest: 5_000 });
+  const count = hasMore ? (dense ? counted.data?.count : undefined) : listed;
+  return count && enabled ? t.total(`${count.toLocaleString(locale)}${hasMore && !counted.data?.exact ? "+" : ""}`, count) : null;
+}
+
 interface ActionBarProps {
+  may: boolean;
+  total: string | null;
   chosen: number;
   any: boolean;
   onChosen: (action: "retry" | "cancel") => void;
@@ -162,7 +191,7 @@ interface ActionBarProps {
   onAll: (action: "retry" | "cancel") => void;
 }
 
-function ActionBar({ chosen, any, onChosen, onNone, onAll }: ActionBarProps) {
+function ActionBar({ may, total, chosen, any, onChosen, onNone, onAll }: ActionBarProps) {
   const t = useWords(runsWords);
   return (
     <div className="row spread runs-bar">
@@ -180,9 +209,9 @@ function ActionBar({ chosen, any, onChosen, onNone, onAll }: ActionBarProps) {
           </Button>
         </span>
       ) : (
-        <span className="quiet">{t.about}</span>
+        <span className="quiet">{[t.about, total].filter(Boolean).join(" · ")}</span>
       )}
-      {any && (
+      {may && any && (
         <Menu
           label={t.allMatching}
           text={`${t.allMatching} …`}

@@ -1,5 +1,5 @@
 /** Heatmap of outcomes: a cell per day, or per hour for frequent schedules. */
-import { useMemo, useState } from "react";
+import { useMemo, useState, type CSSProperties } from "react";
 import type { Page } from "../../../api/client";
 import { useGet } from "../../../api/hooks";
 import type { Fire, Occurrence } from "../../../api/schema";
@@ -16,6 +16,9 @@ const MOST = 10_000;
 const MOST_DAYS = 91;
 const TONES: Record<Outcome, Tone> = { good: "good", bad: "bad", missed: "warn", skipped: "idle", covered: "idle", paused: "idle", pruned: "idle", other: "idle", live: "busy" };
 const SHAPES: Record<Outcome, Shown> = { good: "succeeded", bad: "failed", missed: "expired", skipped: "skipped", covered: "queued", paused: "waiting", pruned: "cancelled", other: "cancelled", live: "running" };
+
+/** Return the share of the worst outcome: one failed tenant of eight must not look like eight. */
+const shareOf = (cell: Cell) => (cell.worst ? cell.counts[cell.worst]! / cell.total : 1);
 
 /** Return the number of days whose plan times fit into one answer. */
 export function reach(fires: Fire[] | undefined, lanes: number): number {
@@ -45,7 +48,7 @@ export function Heatmap({ schedule, fires }: { schedule: Schedule; fires: Fire[]
     <Card title={title} actions={<Button look="plain" small icon={asTable ? "chart" : "table"} label={asTable ? both.asChart : both.asTable} onClick={() => setAsTable(!asTable)} />}>
       {found.error && !items && <ProblemNotice problem={found.error} />}
       {asTable && cells ? <CellTable cells={cells} label={title} hourly={hourly} /> : <Calendar cells={cells} hourly={hourly} label={title} />}
-      {items?.length === MOST && <p className="quiet">{t.cut}</p>}
+      {found.data?.next_cursor && <p className="quiet">{t.cut}</p>}
     </Card>
   );
 }
@@ -63,7 +66,7 @@ function Calendar({ cells, hourly, label }: { cells: Cell[] | null; hourly: bool
   const told = (cell: Cell) => OUTCOMES.filter((outcome) => cell.counts[outcome]).map((outcome) => `${cell.counts[outcome]!.toLocaleString()} ${t[outcome]}`).join(", ") || t.nothing;
   const draw = (cell: Cell | undefined, key: string) =>
     cell ? (
-      <i key={key} className={`schedules-cell tone-${cell.worst ? TONES[cell.worst] : "idle"}`} data-outcome={cell.worst ?? "none"} data-most={cell.worst && cell.counts[cell.worst]! * 2 >= cell.total ? "" : undefined} title={`${hourly ? `${cell.key}:00` : short(cell.key)}: ${told(cell)}`}>
+      <i key={key} className={`schedules-cell tone-${cell.worst ? TONES[cell.worst] : "idle"}`} data-outcome={cell.worst ?? "none"} data-most={shareOf(cell) >= 0.5 ? "" : undefined} data-part={shareOf(cell) < 1 ? "" : undefined} style={{ "--share": `${Math.max(20, Math.round(shareOf(cell) * 100))}%` } as CSSProperties} title={`${hourly ? `${cell.key}:00` : short(cell.key)}: ${told(cell)}`}>
         {cell.worst && (
           <svg viewBox="0 0 12 12" aria-hidden="true">
             <path d={shapeOf(SHAPES[cell.worst])} fillRule="evenodd" />

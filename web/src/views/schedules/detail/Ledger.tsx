@@ -4,8 +4,10 @@ import type { Page } from "../../../api/client";
 import { useGet } from "../../../api/hooks";
 import type { Explanation, Fire, Occurrence, RunState } from "../../../api/schema";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { Link, useParameter } from "../../../router";
 import { Badge, Button, Card, ChoiceChips, DataTable, Dialog, EmptyState, Pagination, ProblemNotice, StateBadge, useAbsolute, type Column, type Shown, type Tone } from "../../../ui";
+import { byInstant, isInstant, READ, type Instant, type Line } from "./instants";
 import { detailWords } from "./words";
 import { schedulePath } from "../links";
 import type { Schedule } from "../types";
@@ -32,7 +34,8 @@ function usualSpan(fires: Fire[] | undefined): string {
 }
 
 const instantOf = (one: Occurrence) => one.plan_time ?? one.to_at ?? one.from_at!;
-const keyOf = (one: Occurrence) => `${one.kind} ${one.from_at ?? ""} ${instantOf(one)} ${one.scope?.kind ?? ""}/${one.scope?.id ?? ""} ${one.run_id ?? ""}`;
+const keyOf = (one: Line) => (isInstant(one) ? `at ${one.at}` : occurrenceKey(one));
+const occurrenceKey = (one: Occurrence) => `${one.kind} ${one.from_at ?? ""} ${instantOf(one)} ${one.scope?.kind ?? ""}/${one.scope?.id ?? ""} ${one.run_id ?? ""}`;
 
 export function Ledger({ schedule, fires }: { schedule: Schedule; fires: Fire[] | undefined }) {
   const t = useWords(detailWords);
@@ -42,15 +45,17 @@ export function Ledger({ schedule, fires }: { schedule: Schedule; fires: Fire[] 
   const [now] = useState(() => Math.floor(Date.now() / 60_000) * 60_000);
   const [most, setMost] = useState(STEP);
   const [asked, setAsked] = useState<string | null>(null);
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const from = new Date(now - Number(span) * 86_400_000).toISOString();
   const found = useGet<Page<Occurrence>>("schedules", `${schedulePath(schedule.name)}/occurrences`, { from, limit: MOST }, { keep: true, rest: 2_000 });
   const wanted = kinds ? kinds.split(",") : [];
   const rows = useMemo(
-    () => found.data && [...found.data.items].reverse().filter((one) => !wanted.length || wanted.includes(one.kind)),
+    () => found.data && byInstant([...found.data.items].reverse().filter((one) => !wanted.length || wanted.includes(one.kind)), open),
     // eslint-disable-next-line
-    [found.data, kinds],
+    [found.data, kinds, open],
   );
-  const columns = useLedgerColumns(schedule, setAsked);
+  const toggle = (at: string) => setOpen((before) => (before.has(at) ? new Set([...before].filter((each) => each !== at)) : new Set([...before, at])));
+  const columns = useLedgerColumns(schedule, setAsked, open, toggle);
   return (
     <div className="stack">
       <div className="schedules-filter">
@@ -64,13 +69,14 @@ export function Ledger({ schedule, fires }: { schedule: Schedule; fires: Fire[] 
         <ChoiceChips<Kind> label={t.kinds} choices={KINDS.map((id) => ({ id, name: t[`kind_${id}`] }))} chosen={wanted as Kind[]} onChange={(next) => setKinds(next.join(",") || null)} />
       </div>
       {found.error && <ProblemNotice problem={found.error} onRetry={() => void found.refetch()} />}
-      {found.data?.items.length === MOST && <p className="quiet">{t.onlySome}</p>}
+      {found.data?.next_cursor && <p className="quiet">{t.onlySome}</p>}
       <Card bare>
         <DataTable
           label={t.ledger}
           columns={columns}
           rows={rows?.slice(0, most)}
           rowKey={keyOf}
+          asked={open}
           empty={<EmptyState title={t.noOccurrences}>{t.noOccurrencesAbout}</EmptyState>}
           footer={<Pagination count={Math.min(most, rows?.length ?? 0)} hasMore={(rows?.length ?? 0) > most} loading={false} onMore={() => setMost(most + STEP)} />}
         />
@@ -80,7 +86,7 @@ export function Ledger({ schedule, fires }: { schedule: Schedule; fires: Fire[] 
   );
 }
 
-function useLedgerColumns(schedule: Schedule, explain: (at: string) => void): Column<Occurrence>[] {
+function useLedgerColumns(schedule: Schedule, explain: (at: string) => void, open: ReadonlySet<string>, toggle: (at: string) => void): Column<Line>[] {
   const t = useWords(detailWords);
   const absolute = useAbsolute(schedule.timezone);
   const scoped = schedule.definition.scopes !== undefined;
@@ -89,7 +95,11 @@ function useLedgerColumns(schedule: Schedule, explain: (at: string) => void): Co
       id: "at",
       name: t.planTime,
       cell: (one) =>
-        one.plan_time ? (
+        isInstant(one) ? (
+          <strong>
+            <time dateTime={one.at}>{absolute(one.at)}</time>
+          </strong>
+        ) : one.plan_time ? (
           <time dateTime={one.plan_time}>{absolute(one.plan_time)}</time>
         ) : (
           <span className="schedules-two">
@@ -102,21 +112,45 @@ function useLedgerColumns(schedule: Schedule, explain: (at: string) => void): Co
           </span>
         ),
     },
-    { id: "kind", name: t.kind, cell: (one) => <KindBadge one={one} /> },
-    ...(scoped ? [{ id: "scope", name: t.scope, cell: (one: Occurrence) => (one.scope ? `${one.scope.kind}/${one.scope.id}` : "–"), priority: "low" as const }] : []),
-    { id: "reason", name: t.reason, cell: (one) => <span className="hostile quiet">{one.reason?.replaceAll("_", " ") ?? ""}</span>, priority: "low" },
-    { id: "run", name: t.run, cell: (one) => one.run_id && <Link to={`/runs/${one.run_id}`} className="mono" title={one.run_id}>{one.run_id.slice(-8)}</Link>, priority: "lowest" },
+    { id: "kind", name: t.kind, cell: (one) => (isInstant(one) ? <Summary instant={one} /> : <KindBadge one={one} />) },
+    ...(scoped ? [{ id: "scope", name: t.scope, cell: (one: Line) => (isInstant(one) ? <Scopes instant={one} open={open.has(one.at)} toggle={() => toggle(one.at)} /> : one.scope ? <span className="hostile">{`${one.scope.kind}/${one.scope.id}`}</span> : "–") }] : []),
+    { id: "reason", name: t.reason, cell: (one) => !isInstant(one) && <span className="hostile quiet">{one.reason?.replaceAll("_", " ") ?? ""}</span>, priority: "low" },
+    { id: "run", name: t.run, cell: (one) => !isInstant(one) && one.run_id && <Link to={`/runs/${one.run_id}`} className="mono" title={one.run_id}>{one.run_id.slice(-8)}</Link>, priority: "lowest" },
     {
       id: "explain",
       name: t.explain,
       width: "5rem",
-      cell: (one) => (
-        <Button small look="plain" aria-label={t.explainTime(absolute(instantOf(one)))} onClick={() => explain(instantOf(one))}>
-          {t.explain}
-        </Button>
-      ),
+      cell: (one) => {
+        const at = isInstant(one) ? one.at : instantOf(one);
+        return (
+          <Button small look="plain" aria-label={t.explainTime(absolute(at))} onClick={() => explain(at)}>
+            {t.explain}
+          </Button>
+        );
+      },
     },
   ];
+}
+
+/** One line for all scopes: `37 succeeded, 2 failed, 1 cancelled`. */
+function Summary({ instant }: { instant: Instant }) {
+  const t = useWords(detailWords);
+  const told = READ.filter((outcome) => instant.counts[outcome]).map((outcome) => `${instant.counts[outcome]!.toLocaleString()} ${t[outcome]}`);
+  return <strong>{told.join(", ")}</strong>;
+}
+
+function Scopes({ instant, open, toggle }: { instant: Instant; open: boolean; toggle: () => void }) {
+  const t = useWords(detailWords);
+  return (
+    <>
+      {t.scopes(instant.total)}{" "}
+      {(open || instant.hidden > 0) && (
+        <Button small look="plain" aria-expanded={open} onClick={toggle}>
+          {open ? t.listFewer : t.listAll(instant.total)}
+        </Button>
+      )}
+    </>
+  );
 }
 
 function KindBadge({ one }: { one: Occurrence }) {
@@ -135,12 +169,13 @@ const INSTANT = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
 function ExplainDialog({ schedule, at, close }: { schedule: Schedule; at: string; close: () => void }) {
   const t = useWords(detailWords);
   const absolute = useAbsolute(schedule.timezone);
+  const said = useSaid();
   const found = useGet<Explanation>("schedules", `${schedulePath(schedule.name)}/explain`, { at }, { rest: 2_000 });
   return (
     <Dialog title={t.explainTime(absolute(at))} open onClose={close}>
       {found.error && <ProblemNotice problem={found.error} />}
       <div className="stack hostile">
-        {found.data ? found.data.words.map((words) => <p key={words}>{words.replace(INSTANT, (instant) => absolute(instant))}</p>) : !found.error && <span className="skeleton" style={{ width: "80%" }} />}
+        {found.data ? found.data.words.map((words) => <p key={words}>{said(words).replace(INSTANT, (instant) => absolute(instant))}</p>) : !found.error && <span className="skeleton" style={{ width: "80%" }} />}
       </div>
     </Dialog>
   );

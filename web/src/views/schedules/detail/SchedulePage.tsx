@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { writeJson } from "../../../api/json";
 import type { Page } from "../../../api/client";
 import { useGet, useMay } from "../../../api/hooks";
-import type { Event, Fire } from "../../../api/schema";
+import type { Event, Fire, SimulationReport } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { Link, navigate } from "../../../router";
 import { Button, Card, DataTable, EmptyState, Facts, Icon, JsonTree, Menu, PageHeader, ProblemNotice, Tabs, Time, duration, useKeys, type Column } from "../../../ui";
@@ -31,7 +31,7 @@ export function SchedulePage({ params }: { params: Record<string, string> }) {
   const back = { to: "/schedules", name: useWords(viewName).name };
   const found = useGet<Schedule>("schedules", schedulePath(name), { recent: 100 });
   const schedule = found.data;
-  const fires = useGet<Page<Fire>>("schedules", `${schedulePath(name)}/preview`, { n: FIRES }, { enabled: !!schedule, rest: 5_000, every: 30_000 });
+  const fires = useGet<SimulationReport>("schedules", `${schedulePath(name)}/simulate`, {}, { body: { span: "0s", limit: FIRES }, enabled: !!schedule, rest: 5_000, every: 30_000 });
   const acting = useActions(() => navigate("/schedules"));
   if (!schedule || found.error?.status === 404) {
     return (
@@ -51,7 +51,7 @@ export function SchedulePage({ params }: { params: Record<string, string> }) {
       </>
     );
   }
-  const next = fires.data?.items;
+  const next = fires.data?.fires;
   return (
     <>
       <Head schedule={schedule} acting={acting} back={back} />
@@ -127,7 +127,7 @@ function Head({ schedule, acting, back }: { schedule: Schedule; acting: Acting; 
               {t.runNow}
             </Button>
           )}
-          {operator && <Menu label={t.more(schedule.name)} text="⋯" className="button" entries={acting.entries(schedule).filter(({ id }) => !["run", "edit", "pause", "resume"].includes(id))} onAction={(id) => acting.act(id, schedule)} />}
+          {operator && <Menu label={t.more(schedule.name)} icon="more" className="button" entries={acting.entries(schedule).filter(({ id }) => !["run", "edit", "pause", "resume"].includes(id))} onAction={(id) => acting.act(id, schedule)} />}
         </>
       }
     />
@@ -153,7 +153,7 @@ function Notices({ schedule }: { schedule: Schedule }) {
       )}
       {schedule.job_paused && (
         <div className="notice tone-warn" role="status">
-          <strong>{t.jobPaused}</strong>
+          <strong>{schedule.job_cancelled ? t.jobCancelled : t.jobPaused}</strong>
         </div>
       )}
       {schedule.trouble && (

@@ -27,21 +27,15 @@ interface Both {
   other: SimulationReport;
 }
 
-/** Format whole seconds as `90s` or `2m`. */
-function written(milliseconds: number | null | undefined): string {
-  const seconds = Math.max(1, Math.round((milliseconds ?? 1_000) / 1_000));
-  return seconds % 60 ? `${seconds}s` : `${seconds / 60}m`;
-}
-
 export function Simulation({ schedule }: { schedule: Schedule }) {
   const t = useWords(detailWords);
   const [span, setSpan] = useState("1d");
-  const [takes, setTakes] = useState(() => written(schedule.p95_duration_ms));
+  const [takes, setTakes] = useState("");
   const [failEvery, setFailEvery] = useState("");
   const [workers, setWorkers] = useState("");
   const [policies, setPolicies] = useState({ overlap: "", catch_up: "", failure: "" });
   const send = (changes: object) =>
-    api.post<SimulationReport>(`${schedulePath(schedule.name)}/simulate`, { span, duration: takes.trim() || "1s", fail_every: failEvery ? Number(failEvery) : null, workers: workers ? Number(workers) : null, changes });
+    api.post<SimulationReport>(`${schedulePath(schedule.name)}/simulate`, { span, duration: takes.trim() || null, fail_every: failEvery ? Number(failEvery) : null, workers: workers ? Number(workers) : null, changes, limit: SHOWN });
   const simulate = useCommand(async (): Promise<Both> => {
     const changes = Object.fromEntries(Object.entries(policies).filter(([, mode]) => mode));
     const [asIs, other] = await Promise.all([send({}), send(changes)]);
@@ -67,7 +61,7 @@ export function Simulation({ schedule }: { schedule: Schedule }) {
               </select>
             </Field>
             <Field name={t.runsTake} hint={t.runsTakeHint}>
-              <input value={takes} spellCheck={false} onChange={(event) => setTakes(event.target.value)} />
+              <input value={takes} placeholder={simulate.data?.asIs.schedules[0]?.durations ?? "–"} spellCheck={false} onChange={(event) => setTakes(event.target.value)} />
             </Field>
             <Field name={t.failEvery}>
               <input type="number" min={1} value={failEvery} placeholder="–" onChange={(event) => setFailEvery(event.target.value)} />
@@ -170,7 +164,7 @@ function Result({ asIs, other, schedule }: Both & { schedule: Schedule }) {
         </div>
       </Card>
       <Card title={t.firstEvents} bare>
-        <DataTable label={t.firstEvents} columns={columns} rows={other.events.slice(0, SHOWN)} rowKey={(one) => `${one.plan_time} ${one.scope ?? ""} ${one.kind} ${one.attempt} ${one.started_at ?? ""}`} />
+        <DataTable label={t.firstEvents} columns={columns} rows={other.events} rowKey={(one) => `${one.plan_time} ${one.scope ?? ""} ${one.kind} ${one.attempt} ${one.started_at ?? ""}`} />
       </Card>
     </div>
   );

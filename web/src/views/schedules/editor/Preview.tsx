@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { api } from "../../../api/client";
 import { writeJson } from "../../../api/json";
 import type { Problem } from "../../../api/problem";
-import type { DocumentPreview } from "../../../api/schema";
+import type { Difference, SimulationReport } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { Card, useRested } from "../../../ui";
 import { editorWords } from "./words";
@@ -13,19 +13,23 @@ import { policyWords, sentences } from "../policies";
 import { useRule } from "../rules";
 import type { Document } from "../types";
 
-/** Query the preview after a short pause in typing. */
-export function usePreview(document: Document): DocumentPreview | undefined {
+/** What the document would be as a schedule, and its next plan times. */
+export type Draft = Difference & Pick<SimulationReport, "fires">;
+
+/** Ask what the document would do, after a short pause in typing. */
+export function usePreview(document: Document): Draft | undefined {
   const text = useRested(writeJson(cleaned(document)), 250);
-  return useQuery<DocumentPreview, Problem>({
-    queryKey: ["schedules:preview", text],
-    queryFn: ({ signal }) => api.post<DocumentPreview>("/schedules:preview", cleaned(document), { query: { n: 10 }, signal }),
+  const report = useQuery<SimulationReport, Problem>({
+    queryKey: ["schedules:simulate", text],
+    queryFn: ({ signal }) => api.post<SimulationReport>("/schedules:simulate", { documents: [cleaned(document)], span: "0s", limit: 10 }, { signal }),
     enabled: isReady(document),
     placeholderData: keepPreviousData,
     staleTime: 30_000,
   }).data;
+  return report && { ...report.schedules[0]!, fires: report.fires };
 }
 
-export function Preview({ document, preview }: { document: Document; preview: DocumentPreview | undefined }) {
+export function Preview({ document, preview }: { document: Document; preview: Draft | undefined }) {
   const t = useWords(editorWords);
   const p = useWords(policyWords);
   const rule = useRule();

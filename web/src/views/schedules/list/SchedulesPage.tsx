@@ -10,7 +10,7 @@ import { BulkDialog, type BulkAct } from "./BulkDialog";
 import { useColumns } from "./columns";
 import { schedulePath } from "../links";
 import "../schedules.css";
-import { STATES, type Schedule, type ScheduleState } from "../types";
+import { STATES, type LookedFor, type Schedule } from "../types";
 import { schedulesWords, viewName } from "../words";
 
 const PAGE = 50;
@@ -56,10 +56,10 @@ export function SchedulesPage() {
       <div className="schedules-filter">
         <NameFilter value={text ?? ""} onChange={(value) => setText(value || null)} />
         <JobFilter value={job} onChange={setJob} />
-        <ChoiceChips<ScheduleState>
+        <ChoiceChips<LookedFor>
           label={t.states}
           choices={STATES.map((id) => ({ id, name: t[id] }))}
-          chosen={state ? [state as ScheduleState] : []}
+          chosen={state ? [state as LookedFor] : []}
           onChange={(next) => setState(next.find((each) => each !== state) ?? null)}
         />
         {operator && (

@@ -15,7 +15,7 @@ import { schedulesWords } from "../words";
 /** Switch that pauses, resumes or enables a schedule. */
 export function Toggle({ schedule, acting, may }: { schedule: Schedule; acting: Acting; may: boolean }) {
   const t = useWords(schedulesWords);
-  const on = schedule.state === "active" || schedule.state === "job paused";
+  const on = ["active", "job paused", "job cancelled"].includes(schedule.state);
   const action = on ? "pause" : schedule.enabled ? "resume" : "enable";
   return (
     <button
@@ -109,7 +109,7 @@ function ActionsCell({ schedule, acting }: { schedule: Schedule; acting: Acting 
           </svg>
         </Link>
       )}
-      <Menu label={t.more(schedule.name)} text="⋯" className="button plain small" entries={entries} onAction={(id) => acting.act(id, schedule)} />
+      <Menu label={t.more(schedule.name)} icon="more" className="button plain small" entries={entries} onAction={(id) => acting.act(id, schedule)} />
     </span>
   );
 }

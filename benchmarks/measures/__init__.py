@@ -1,0 +1,1 @@
+"""What is measured: each module runs one kind of measure."""

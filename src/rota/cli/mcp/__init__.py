@@ -1,0 +1,1 @@
+"""Model Context Protocol: rota's verbs as tools of agents."""

@@ -1,0 +1,1 @@
+"""Formats of task queues: Celery beat, APScheduler and rq-scheduler."""

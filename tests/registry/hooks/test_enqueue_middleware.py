@@ -1,0 +1,77 @@
+"""Test middleware around enqueues, from every kind of caller."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from rota import BadPayload, Enqueue, Invalid, Order, Rota
+
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+
+
+@pytest.fixture
+def app(database_url: str) -> Iterator[Rota]:
+    app = Rota(database_url)
+
+    @app.job
+    def ship(order: int) -> int:
+        return order
+
+    yield app
+    app.close()
+
+
+def test_it_sees_each_run_and_adds_to_it(app: Rota) -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    @app.around_enqueue
+    def tagged(enqueue: Enqueue) -> Iterator[None]:
+        enqueue.options["metadata"] = {"request": request_id.get()}
+        try:
+            yield
+        except BadPayload as error:
+            seen.append((enqueue.job, "refused", error.path))
+            raise
+        seen.append((enqueue.job, dict(enqueue.arguments), enqueue.run_id, enqueue.created))
+
+    @app.around_enqueue
+    async def slow(enqueue: Enqueue) -> AsyncIterator[None]:
+        await asyncio.sleep(0)
+        assert enqueue.options["metadata"]  # the first one declared is the outermost
+        yield
+
+    request_id.set("r-7")
+    client = app.blocking
+    handle = client.enqueue(Order("ship", {"order": 1}))
+    keyed = Order("ship", {"order": 2}, {"key": "2"})
+    many = [*client.enqueue_many([keyed, Order("ship", {"order": 3})]), client.enqueue(keyed)]
+    assert [client.get(run.id).metadata for run in (handle, *many)] == [{"request": "r-7"}] * 4
+    with pytest.raises(BadPayload):
+        client.enqueue(Order("ship", {"order": "x"}))
+    assert seen == [
+        ("ship", {"order": 1}, handle.id, True),
+        ("ship", {"order": 3}, many[1].id, True),
+        ("ship", {"order": 2}, many[0].id, True),
+        ("ship", {"order": 2}, many[0].id, False),
+        ("ship", "refused", "$.order"),
+    ]
+    request_id.set(None)
+
+
+def test_what_it_raises_enqueues_nothing(app: Rota) -> None:
+    @app.around_enqueue
+    def refuses(enqueue: Enqueue) -> Iterator[None]:
+        if enqueue.arguments["order"] == 2:
+            raise PermissionError("not this one")
+        yield
+
+    with pytest.raises(PermissionError):
+        app.blocking.enqueue_many([Order("ship", {"order": 1}), Order("ship", {"order": 2})])
+    assert app.blocking.list() == []
+    with pytest.raises(Invalid, match="cannot be called with the enqueue"):
+        app.around_enqueue(lambda: None)
