@@ -25,6 +25,7 @@ from starlette.routing import Mount
 from rota import Client, Order, Rota
 from rota.server import asgi
 from tests.browser import browsers, jobs
+from tests.support.servers.reverse_proxy import spki
 from tests.support.wait import PATIENCE
 
 HERE = Path(__file__).parent
@@ -98,25 +99,32 @@ async def browser() -> AsyncIterator[Browser]:
     program, found = browsers.browser()
     environment: dict[str, str | float | bool] = {**os.environ, **found}
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=program, args=browsers.FLAGS, env=environment)
+        flags = [*browsers.FLAGS, f"--ignore-certificate-errors-spki-list={spki()}"]
+        started = await playwright.chromium.launch(executable_path=program, args=flags, env=environment)
         yield started
         await started.close()
 
 
 class Watched:
-    """What a page complained about. Answers of the API that are refusals are no mistakes of the page."""
+    """What a page complained about, but for refusals of the API, and code that a stopped server no longer sends.
+
+    A test may end its server while a page loads code, also that of other pages. A file that is missing is a 404.
+    """
 
     def __init__(self, page: Page) -> None:
         self.complaints: list[str] = []
         page.on("console", self._said)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("pageerror", lambda error: self._told(str(error)))
 
     def _said(self, message: ConsoleMessage) -> None:
         refused = message.text.startswith("Failed to load resource") and "/api/v1/" in message.location["url"]
-        # Pages load the code of others ahead, also when the test has ended its server. A missing file is a 404.
         refused = refused or ("net::ERR_" in message.text and "/assets/" in message.location["url"])
         if message.type in ("error", "warning") and not refused:
-            self.complaints.append(message.text)
+            self._told(message.text)
+
+    def _told(self, complaint: str) -> None:
+        if "Failed to fetch dynamically imported module" not in complaint:
+            self.complaints.append(complaint)
 
 
 NewPage = Callable[..., Awaitable[Page]]

@@ -18,7 +18,7 @@ async def test_signed_in_and_live_below_a_path(sqlite_url: str, new_page: NewPag
         port = urlsplit(dashboard.url).port
         assert port is not None
         async with in_front_of(port, Manner("/rota"), tls=tls) as proxy:
-            page = await new_page(ignore_https_errors=True)
+            page = await new_page()
             token = await dashboard.client.tokens.create("ada", "operator")
             await page.goto(proxy.url)
             await page.get_by_label("Token").fill(token.secret)

@@ -76,6 +76,9 @@ class PostgresServer:
         return connected(self.url, lambda connection: connection.fetch(statement, *values))
 
 
+RESTORE_TRIES = 10
+
+
 class PostgresCluster(PostgresServer):
     """A private server in a temporary folder, on a port that stays the same across restarts.
 
@@ -174,9 +177,18 @@ class PostgresCluster(PostgresServer):
         return path
 
     def restore(self, dump: Path, url: str) -> None:
-        """Make the tables of a dump anew, with others connected: all or nothing, so that nobody sees half of it."""
+        """Make the tables of a dump anew, with others connected: all or nothing, so that nobody sees half of it.
+
+        It locks the tables in an order of its own. If that ends in a deadlock with a transaction of a worker, and it is
+        the one that PostgreSQL ends, nothing is restored: it tries again.
+        """
         options = ["--clean", "--if-exists", "--no-owner", "--single-transaction"]
-        self._tool("pg_restore", *options, "--dbname", url, str(dump))
+        for left in reversed(range(RESTORE_TRIES)):
+            try:
+                return self._tool("pg_restore", *options, "--dbname", url, str(dump))
+            except RuntimeError as error:
+                if not left or "deadlock detected" not in str(error):
+                    raise
 
     def __enter__(self) -> Self:
         try:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import functools
+import hashlib
 import ipaddress
 import ssl
 from collections.abc import AsyncIterator
@@ -111,9 +114,25 @@ async def in_front_of(
         await server.wait_closed()
 
 
+@functools.cache
+def private_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def spki() -> str:
+    """Return the hash of the public key of all certificates made here, as Chromium takes it to trust them.
+
+    A browser that is told of the key before it connects does not begin each connection twice, as one does that first
+    sees an error and then ignores it: on a busy machine it gave up (`ERR_TOO_MANY_RETRIES`).
+    """
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    public = private_key().public_key().public_bytes(serialization.Encoding.DER, form)
+    return base64.b64encode(hashlib.sha256(public).digest()).decode()
+
+
 def certified(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Create TLS contexts for a server on this machine and for a client that trusts it."""
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = private_key()
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     today = datetime.now(UTC)
     here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
