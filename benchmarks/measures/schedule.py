@@ -12,12 +12,13 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.harness import cpu, machine, node, redis
+from benchmarks.harness import cpu, machine, node
 from benchmarks.harness.cluster import Cluster
 from benchmarks.harness.fleet import Fleet, Outcome, fleet
 from benchmarks.harness.process import Process
 from benchmarks.reports import schedule_report
 from benchmarks.reports.report import Figures, Sample
+from tests.support.servers import redis
 
 FEW = 1_000
 STARTS = 5

@@ -1,6 +1,5 @@
 """Kubernetes, GitHub Actions, systemd and rq-scheduler: what becomes a schedule, what cannot, and why."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -210,11 +209,12 @@ RQ: list[dict[str, Any]] = [
 
 
 def test_jobs_of_rq_scheduler() -> None:
-    found = read_rq_jobs(json.dumps(RQ), Tasks(), None)
+    found = read_rq_jobs(RQ, Tasks(), None)
     assert found.documents == (
         {"name": "a", "job": "bill", "payload": {"who": "all"}, "cron": "30 7 * * 1-5", "queue": "mail",
          "timeout": "3m"},
-        {"name": "b", "job": "sync", "every": "1m30s", "anchor": "2026-01-01T09:20:00Z", "max_runs": 5},
+        {"name": "b", "job": "sync", "every": "1m30s", "anchor": "2026-01-01T09:20:00Z",
+         "start_at": "2026-01-01T09:20:00Z", "max_runs": 5},
         {"name": "c", "job": "sync", "once": "2030-01-01T00:00:00Z"},
     )  # fmt: skip
     assert {one.text: one.why.split(":")[0] for one in found.unconverted} == {
@@ -222,9 +222,9 @@ def test_jobs_of_rq_scheduler() -> None:
         "e": "it has neither cron_string, interval nor scheduled_at",
         "f": "it passes arguments by position, payloads have names",
     }
-    local = read_rq_jobs(json.dumps(RQ[3:4]), Tasks(), "Asia/Tokyo")
+    local = read_rq_jobs(RQ[3:4], Tasks(), "Asia/Tokyo")
     both = [{"id": "b", "func_name": "shop.sync", "meta": {"cron_string": "0 0 13 * 5"}}]  # on Fridays that are a 13th
-    assert read_rq_jobs(json.dumps(both), Tasks(), None).documents[0]["cron"] == "0 0 13 * +5"
+    assert read_rq_jobs(both, Tasks(), None).documents[0]["cron"] == "0 0 13 * +5"
     assert local.documents[0]["timezone"] == "Asia/Tokyo"
 
 
@@ -244,7 +244,7 @@ def spoiled(value: Any) -> Iterator[Any]:
     [
         (lambda one: read_cron_jobs([one], "j"), cron_job(concurrencyPolicy="Forbid", job={"backoffLimit": 2})),
         (lambda one: read_workflows([("w", one)], "j"), yaml.safe_load(WORKFLOW)),
-        (lambda one: read_rq_jobs(json.dumps([one]), Tasks(), None), RQ[0]),
+        (lambda one: read_rq_jobs([one], Tasks(), None), RQ[0]),
         (
             lambda one: read_beat_schedule({"b": one}, Tasks(), "UTC"),
             {"task": "a.b", "schedule": 5.0, "options": {"queue": "q"}},

@@ -160,25 +160,32 @@ def apscheduler(url: str, table: str, tasks: tuple[str, ...], **options: Any) ->
 
 
 @import_group.command(
-    epilog=examples("rota import rq jobs.json", "rota import rq jobs.json --tz Europe/Berlin --apply")
+    epilog=examples(
+        "rota import rq redis://localhost:6379/0",
+        "rota import rq jobs.json --tz Europe/Berlin --task 'shop.bill=bill(who)' --apply",
+    )
 )
-@click.argument("file", metavar="FILE | -")
+@click.argument("source", metavar="URL | FILE | -")
 @_task
-@_zone("jobs with use_local_timezone; without it they are not converted")
+@_zone("cron jobs, which is that of the machine on which rq-scheduler runs")
 @_owner
 @_apply
 @yes_option
 @shared
-def rq(file: str, tasks: tuple[str, ...], zone: str | None, **options: Any) -> int:
+def rq(source: str, tasks: tuple[str, ...], zone: str | None, **options: Any) -> int:
     """Convert the jobs of rq-scheduler.
 
-    FILE is a JSON list of them; docs/coming-from/rq-scheduler.md has the program that writes it. With --apply the exit
-    code is 1 if some jobs cannot be converted.
+    SOURCE is the URL of its Redis, which is only read, or a JSON list of the jobs, as docs/coming-from/rq-scheduler.md
+    writes it. Pickles are parsed without importing or calling anything: a job with arguments other than JSON values is
+    listed, and not converted. With --apply the exit code is then 1.
     """
-    from rota.core.formats.task_queues.rq_jobs import read_rq_jobs
+    from rota.cli.schedules.import_redis import rq_hashes
+    from rota.cli.schedules.import_sources import is_database
+    from rota.core.formats.task_queues.rq_jobs import read_rq_jobs, rq_list
     from rota.core.formats.task_queues.tasks import Tasks, tasks_of
 
-    return _Import(read_rq_jobs(read_text(file), Tasks(tasks_of(tasks)), zone), "job").give(file, **options)
+    jobs = rq_hashes(source) if is_database(source) else rq_list(read_text(source))
+    return _Import(read_rq_jobs(jobs, Tasks(tasks_of(tasks)), zone), "job").give(source, **options)
 
 
 @import_group.command(

