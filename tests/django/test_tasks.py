@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import django
+
 from tests.django.test_django import database_at, run_in_project
 
+OWN = django.VERSION >= (6,)  # from there on Django has tasks itself
 MODULE = '''
 from django_tasks import task
 
@@ -35,12 +38,22 @@ def fails():
 
 
 @task
+def interrupted():
+    raise KeyboardInterrupt("typed into the worker")
+
+
+@task
+def fails_with_an_error_inside():
+    raise Broken(Broken("no\\ntoner"))
+
+
+@task
 def returns_what_json_cannot_hold():
     return object()
 '''
 
 CASES = """
-import asyncio, datetime
+import asyncio, datetime, logging
 call_command("migrate", verbosity=0)
 import shop_tasks as tasks
 from django.utils import timezone
@@ -48,6 +61,7 @@ from django_tasks import TaskResultStatus, default_task_backend, task_backends
 from django_tasks.exceptions import InvalidTaskError, TaskResultDoesNotExist, TaskResultMismatch
 from django_tasks.signals import task_enqueued, task_finished, task_started
 from rota import every
+from rota.errors import BlocksEventLoop
 from rota.testing import adrain, drain
 
 heard = []
@@ -78,7 +92,24 @@ later = tasks.add.using(run_after=timezone.now() + datetime.timedelta(hours=1)).
 failed, context, unusable = tasks.fails.enqueue(), tasks.tried.enqueue(), tasks.returns_what_json_cannot_hold.enqueue()
 assert [(run.queue, run.priority, run.tags) for run in app.blocking.list() if run.id == greeted.id] == [
     ("mail", -3, ("shop_tasks.greet",))]
+logged = []
+record = logging.Handler()
+record.emit = lambda entry: logged.append((entry.levelname, entry.getMessage().split(" path=")[0]))
+logging.getLogger("django.tasks" if OWN else "django_tasks").addHandler(record)
+interrupted, inside = tasks.interrupted.enqueue(), tasks.fails_with_an_error_inside.enqueue()
+try:
+    with transaction.atomic():
+        rolled_back = tasks.add.enqueue(20, b=2)
+        raise ZeroDivisionError
+except ZeroDivisionError:
+    pass
 drain(app)
+for result in (interrupted, inside, rolled_back):
+    result.refresh()
+assert (interrupted.status, interrupted.errors[0].exception_class) == (TaskResultStatus.FAILED, KeyboardInterrupt)
+assert (inside.status, inside.errors[0].exception_class) == (TaskResultStatus.FAILED, tasks.Broken)
+assert rolled_back.return_value == 22  # it was enqueued at once
+assert ("ERROR", f"Task id={inside.id}") in logged, logged
 for result in (added, greeted, later, failed, context, unusable):
     result.refresh()
 assert (added.status, added.return_value, added.attempts) == (TaskResultStatus.SUCCESSFUL, 3, 1)
@@ -106,6 +137,14 @@ refused(InvalidTaskError, lambda: tasks.add.using(run_after=datetime.datetime(20
 
 
 async def in_async_code():
+    for call in (lambda: tasks.add.enqueue(1), lambda: tasks.add.get_result(added.id), added.refresh):
+        try:
+            call()
+        except BlocksEventLoop as failure:
+            assert failure.hint.split(chr(96))[1] in (
+                "await task.aenqueue(…)", "await task.aget_result(…)"), failure.hint
+        else:
+            raise AssertionError(call)
     result = await tasks.greet.aenqueue(name="Bob")
     await adrain(app)
     await result.arefresh()
@@ -126,16 +165,23 @@ app.close()
 """
 
 
+def of_django(code: str) -> str:
+    """Return the code with Django's own names where it has them."""
+    if not OWN:
+        return code
+    return code.replace("django_tasks", "django.tasks").replace("InvalidTaskError", "InvalidTask")
+
+
 def run_cases(folder: Path, database: dict[str, object]) -> None:
-    (folder / "shop_tasks.py").write_text(MODULE)
+    (folder / "shop_tasks.py").write_text(of_django(MODULE))
     queues = {"QUEUES": ["default", "mail"]}
     retrying = {"max_attempts": 2, "backoff": "0s"}
     backend = {"BACKEND": "rota.django.tasks.RotaBackend", **queues}
     run_in_project(
-        CASES,
+        of_django(f"OWN = {OWN}\n{CASES}"),
         folder,
         DATABASES={"default": database},
-        INSTALLED_APPS=["django_tasks", "rota.django"],
+        INSTALLED_APPS=["rota.django"] if OWN else ["django_tasks", "rota.django"],
         TASKS={"default": backend, "retrying": {**backend, "OPTIONS": retrying}},
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from traceback import format_exception
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -19,7 +20,7 @@ from rota.core.runs.run import Attempt, Run, RunError
 from rota.core.states import RunState
 from rota.django.application import the_app
 from rota.engine.handlers.context import SyncContext
-from rota.errors import NotFound
+from rota.errors import BlocksEventLoop, NotFound
 from rota.job import Job
 
 if TYPE_CHECKING:  # both have the same names
@@ -85,7 +86,9 @@ class RotaBackend(BaseTaskBackend):
     def enqueue(self, task: Task[P, R], args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult[P, R]:
         self.validate_task(task)
         result = self._result(task, args, kwargs)
-        return self._enqueued(result, self.app.blocking.enqueue(self._order(result)))
+        with _async_form("enqueue", "`await task.aenqueue(…)`"):
+            handle = self.app.blocking.enqueue(self._order(result))
+        return self._enqueued(result, handle)
 
     async def aenqueue(self, task: Task[P, R], args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult[P, R]:
         self.validate_task(task)
@@ -93,7 +96,9 @@ class RotaBackend(BaseTaskBackend):
         return self._enqueued(result, await (await self.app.connect()).enqueue(self._order(result)))
 
     def get_result(self, result_id: str) -> TaskResult[..., Any]:
-        return self._found(*self.app.blocking._wait_for(lambda client: _read(client, result_id)))
+        with _async_form("reading a result", "`await task.aget_result(…)` or `await result.arefresh()`"):
+            found = self.app.blocking._wait_for(lambda client: _read(client, result_id))
+        return self._found(*found)
 
     async def aget_result(self, result_id: str) -> TaskResult[..., Any]:
         return self._found(*await _read(await self.app.connect(), result_id))
@@ -174,6 +179,15 @@ class RotaBackend(BaseTaskBackend):
         for name, fact in facts.items():
             object.__setattr__(result, name, fact)
         return result
+
+
+@contextmanager
+def _async_form(call: str, instead: str) -> Iterator[None]:
+    """Name Django's methods in the error of a synchronous call inside a coroutine."""
+    try:
+        yield
+    except BlocksEventLoop:
+        raise BlocksEventLoop(call, instead) from None
 
 
 def install() -> None:
