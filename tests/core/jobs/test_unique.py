@@ -8,7 +8,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rota.core.jobs.unique import Unique, fingerprint, idempotency_key, once_key, unique_fields, unique_key
+from rota.core.jobs.unique import (
+    Unique,
+    fingerprint,
+    fingerprint_with,
+    idempotency_key,
+    once_key,
+    unique_fields,
+    unique_key,
+)
 from rota.core.runs.options import unique_of
 from rota.errors import BadDuration, Invalid, UnknownOption
 from rota.values.scope import GLOBAL, Scope
@@ -18,6 +26,11 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=3),
     max_leaves=8,
 )
+OLD = {
+    "all": "u:5d2175a686f1dc6607b4931e2a64543f18393002",
+    "some": "u:4cca2cf01c68f77f100bee661e50a72b12910d0b",
+    "request": "61b3fc10c5cc521101dac931ff5e7a640677edf3",
+}
 payloads = st.dictionaries(st.sampled_from(["user", "url", "n", "deep"]), values)
 
 
@@ -43,7 +56,7 @@ def test_only_the_chosen_fields_count(one: dict[str, object], other: dict[str, o
 
 
 def key_of(payload: dict[str, object], fields: tuple[str, ...] = ()) -> str:
-    return unique_fields("job", GLOBAL, json.dumps(payload), fields)
+    return unique_fields("job", GLOBAL, fields)(json.dumps(payload))
 
 
 def test_job_scope_and_kind_of_key_keep_keys_apart() -> None:
@@ -53,8 +66,8 @@ def test_job_scope_and_kind_of_key_keep_keys_apart() -> None:
         unique_key("a", Scope("account", "1"), "k"),
         unique_key("a", Scope("account", "2"), "k"),
         unique_key("a", GLOBAL, "l"),
-        unique_fields("a", GLOBAL, '{"k":1}', ()),
-        unique_fields("a", GLOBAL, '{"k":1}', ("k", "l")),
+        unique_fields("a", GLOBAL, ())('{"k":1}'),
+        unique_fields("a", GLOBAL, ("k", "l"))('{"k":1}'),
         once_key("a", GLOBAL),
         once_key("a", Scope("account", "1")),
         idempotency_key("k"),
@@ -63,6 +76,16 @@ def test_job_scope_and_kind_of_key_keep_keys_apart() -> None:
         idempotency_key("k", Scope("account", "43")),
     ]
     assert len(set(keys)) == len(keys)
+
+
+def test_keys_are_those_that_older_programs_have_stored() -> None:
+    """Else what is unique today would be made a second time by whoever runs another version."""
+    scope = Scope("account", "4")
+    assert unique_fields("crawl", scope, ())('{"url":"ä","n":[1,{"b":2,"a":1}]}') == OLD["all"]
+    assert unique_fields("crawl", scope, ("n", "none"))('{"url":"ä","n":1}') == OLD["some"]
+    assert fingerprint("crawl", '{"n":1}', "account", "4", None, "[]", 1) == OLD["request"]
+    assert fingerprint_with(["crawl"], ["account", "4", None, "[]", 1])('{"n":1}') == OLD["request"]
+    assert fingerprint_with(["crawl"], [])("é") == fingerprint("crawl", "é")
 
 
 def test_neighbouring_parts_do_not_run_together() -> None:

@@ -13,7 +13,7 @@ from rota.client.handle import Door, Handle, Handles
 from rota.client.jobs.jobs import JobVerbs
 from rota.core.jobs.job import JobDefinition
 from rota.core.runs.dependencies import Dependency, link, parts_of, places_of
-from rota.core.runs.options import Order, carrying, gates_of, key_holds, new_run, scope_of
+from rota.core.runs.options import Order, carrying, gates_of, hold_maker, new_run, scope_of
 from rota.core.runs.payload import pending_of
 from rota.core.runs.run import Enqueued, NewRun, Run
 from rota.core.states import RunState
@@ -154,6 +154,8 @@ def all_as_made(enqueued_runs: Iterable[tuple[NewRun, Enqueued]]) -> list[Run | 
 
 _NONE: tuple[None, None] = None, None
 _REQUEST = {"idempotency_key"}
+_MADE_AT_ONCE = {"inputs", "idempotency_key"}
+"""Options that no other run of a bulk has."""
 _NO_OPTIONS: Mapping[str, Any] = {}
 
 
@@ -252,8 +254,8 @@ class EnqueueVerbs(JobVerbs):
             runs.append(run)
             related = related or bool(run.after) or "ref" in options
             handler = self.registry.newest.get(job)
-            if handler is not None and "inputs" not in options:
-                build = models[job, id(options)] = self._builder(run, handler)
+            if handler is not None and _MADE_AT_ONCE.isdisjoint(options):
+                build = models[job, id(options)] = self._builder(run, handler, options)
         if related:
             runs = await self._linked(orders, runs)
         answers = await self.store.enqueue(runs) if runs else []
@@ -295,10 +297,10 @@ class EnqueueVerbs(JobVerbs):
         payload = kind.encode(order.arguments, self._limits)
         run = new_run(definition, self.store.new_id(), payload, order.options, self.scope)
         if usual:
-            self._builders[model] = definition, self._builder(run, handler)
+            self._builders[model] = definition, self._builder(run, handler, options)
         return run
 
-    def _builder(self, model: NewRun, handler: Handler) -> Build:
+    def _builder(self, model: NewRun, handler: Handler, options: Mapping[str, Any]) -> Build:
         """Return a function that builds runs of the model's job with the same options, or another idempotency key: only
         id and payload differ, and keys and gates that depend on them."""
         encode, limits, new_id = handler.payload.encode, self._limits, self.store.new_id
@@ -315,14 +317,18 @@ class EnqueueVerbs(JobVerbs):
                 model, id=new_id(), payload=payload, gates=gates, like=model if gates == model.gates else None
             )
 
-        def keyed(order: Order) -> NewRun:
-            run = gated(order) if model.gates else plain(order)
-            holds = key_holds(handler.definition, scope, model.key, run.payload, order.options, self.scope)
-            return replace(run, holds=holds)
+        if not model.holds:
+            return gated if model.gates else plain
+        holds_of = hold_maker(handler.definition, scope, model.key, options, self.scope)
 
-        if model.holds:
-            return keyed
-        return gated if model.gates else plain
+        def keyed(order: Order) -> NewRun:
+            payload = encode(order.arguments, limits)
+            holds = holds_of(payload, order.options.get("idempotency_key"))
+            if not model.gates:
+                return replace(model, id=new_id(), payload=payload, holds=holds, like=model)
+            return replace(gated(order), holds=holds)
+
+        return keyed
 
     def _of_stored(self, definition: JobDefinition, order: Order, id: str) -> NewRun:
         """Build a run of a job whose code this process does not have."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import assert_never
@@ -51,7 +51,7 @@ class PartKey(msgspec.Struct, frozen=True):
     of: int = 1
 
 
-class KeyHold(msgspec.Struct, frozen=True):
+class KeyHold(msgspec.Struct, frozen=True, gc=False):
     """Key that a new run wants to hold.
 
     It is held while the holder is not final, and until `period` (µs) after its creation; with `once` also for ever
@@ -112,12 +112,17 @@ def unique_key(job: str, scope: Scope, key: str) -> str:
     return "u:" + _digest([job, scope.kind, scope.id, "key", key])
 
 
-def unique_fields(job: str, scope: Scope, payload: str, fields: Sequence[str]) -> str:
-    """Return the key of the chosen fields of the payload; the order of names does not matter."""
-    content = msgspec.json.decode(payload)
-    if fields:
-        content = {name: content.get(name) for name in fields}
-    return "u:" + _digest([job, scope.kind, scope.id, "fields", content])
+def unique_fields(job: str, scope: Scope, fields: Sequence[str]) -> Callable[[str], str]:
+    """Return what makes the key of a payload from the chosen fields, or all; the order of names does not matter."""
+    digest = _digest_with([job, scope.kind, scope.id, "fields"], [])
+
+    def key(payload: str) -> str:
+        content = msgspec.json.decode(payload)
+        if fields:
+            content = {name: content.get(name) for name in fields}
+        return "u:" + digest(content)
+
+    return key
 
 
 def once_key(job: str, scope: Scope) -> str:
@@ -133,5 +138,24 @@ def fingerprint(*content: object) -> str:
     return _digest(list(content))
 
 
+def fingerprint_with(before: Sequence[object], after: Sequence[object]) -> Callable[[object], str]:
+    """Return what computes `fingerprint(*before, content, *after)`."""
+    return _digest_with(before, after)
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
 def _digest(content: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:40]
+    return hashlib.sha256(_encode(content)).hexdigest()[:40]
+
+
+def _digest_with(before: Sequence[object], after: Sequence[object]) -> Callable[[object], str]:
+    """Return what computes `_digest([*before, content, *after])`: a bulk encodes once what its runs have in common."""
+    head = _encode(before)[:-1] + b","
+    tail = b"," + _encode(after)[1:] if after else b"]"
+
+    def digest(content: object) -> str:
+        return hashlib.sha256(b"%b%b%b" % (head, _encode(content), tail)).hexdigest()[:40]
+
+    return digest

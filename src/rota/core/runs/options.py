@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
 
@@ -17,6 +17,7 @@ from rota.core.jobs.unique import (
     Unique,
     checked_mode,
     fingerprint,
+    fingerprint_with,
     idempotency_key,
     on_conflict_of,
     once_key,
@@ -38,7 +39,7 @@ from rota.values.json import Limits
 from rota.values.names import checked_name, checked_timeout
 from rota.values.scope import GLOBAL, Scope
 
-_IDEMPOTENCY_PERIOD = timedelta(hours=24)
+_IDEMPOTENCY_MICROS = in_micros(timedelta(hours=24))
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -185,32 +186,68 @@ def key_holds(
     within: Scope | None = None,
 ) -> tuple[KeyHold, ...]:
     """Return the keys that a new run holds: idempotency key, `repeatable=False`, its key, and what is unique in it."""
-    holds = []
-    request = options.get("idempotency_key")
-    if request is not None:
+    return hold_maker(definition, scope, key, options, within)(payload, options.get("idempotency_key"))
+
+
+HoldMaker = Callable[[str, str | PartKey | None], tuple[KeyHold, ...]]
+"""Makes the keys of a run from its payload and its idempotency key."""
+
+
+def hold_maker(
+    definition: JobDefinition,
+    scope: Scope,
+    key: str | None,
+    options: Mapping[str, Any],
+    within: Scope | None = None,
+) -> HoldMaker:
+    """Return what makes the keys of runs that have these options, but for the idempotency key."""
+    content: Callable[[object], str] | None = None  # of the last number of parts: mostly there is but one
+    parts = 0
+    fixed = [] if definition.repeatable else [KeyHold(once_key(definition.name, scope), once=True)]
+    own, varying = _unique_holds(definition, scope, key, options)
+    fixed += own
+
+    def holds(payload: str, request: str | PartKey | None) -> tuple[KeyHold, ...]:
+        nonlocal content, parts
+        made = fixed if varying is None else [*fixed, varying(payload)]
+        if request is None:
+            return tuple(made)
         part = request if isinstance(request, PartKey) else PartKey(request)
-        content = [definition.name, payload, scope.kind, scope.id, key, str(sorted(_plain(options).items())), part.of]
-        holds.append(request_hold(part.name, *content, within=within))
-    if not definition.repeatable:
-        holds.append(KeyHold(once_key(definition.name, scope), once=True))
+        if content is None or parts != part.of:
+            parts = part.of
+            asked = str(sorted(_plain(options).items()))
+            content = fingerprint_with([definition.name], [scope.kind, scope.id, key, asked, parts])
+        return _request_hold(part.name, content(payload), within), *made
+
+    return holds
+
+
+def _unique_holds(
+    definition: JobDefinition, scope: Scope, key: str | None, options: Mapping[str, Any]
+) -> tuple[list[KeyHold], Callable[[str], KeyHold] | None]:
+    """Return the unique keys that these runs have in common, and what makes that of a payload."""
     unique = checked_unique(unique_of(options["unique"]), definition) if "unique" in options else definition.unique
     if unique is None and key is not None and options.get("unique") is not False:
         unique = Unique()  # a key identifies the work: the second enqueue means the same run
-    if unique is not None:
-        on_conflict = on_conflict_of(unique.on_conflict)
-        if definition.pipeline and replaces(on_conflict):
-            raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
-        period = None if unique.period is None else in_micros(unique.period)
-        by_key = [] if key is None else [unique_key(definition.name, scope, key)]
-        # Without fields, an option of the run says how its key is held, and what the job declares is about the payload.
-        by_payload = unique.fields or key is None or ("unique" not in options and definition.unique is not None)
-        if by_payload and (pending := pending_of(options)):
-            require_known(pending, unique.fields or pending, "a unique key", definition.name)
-        names = by_key + ([unique_fields(definition.name, scope, payload, unique.fields)] if by_payload else [])
-        if replaces(on_conflict):  # by one key: the run that is rewritten would not hold the other
-            names = names[-1:] if unique.fields else names[:1]
-        holds += [KeyHold(name, on_conflict, period, clear=unique.clear) for name in names]
-    return tuple(holds)
+    if unique is None:
+        return [], None
+    on_conflict = on_conflict_of(unique.on_conflict)
+    if definition.pipeline and replaces(on_conflict):
+        raise Invalid("a pipeline cannot be replaced: parts of it may be done", hint='on_conflict="existing"')
+    period = None if unique.period is None else in_micros(unique.period)
+    # Without fields, an option of the run says how its key is held, and what the job declares is about the payload.
+    by_payload = bool(unique.fields) or key is None or ("unique" not in options and definition.unique is not None)
+    by_key = key is not None
+    if by_payload and (pending := pending_of(options)):
+        require_known(pending, unique.fields or pending, "a unique key", definition.name)
+    if replaces(on_conflict):  # by one key: the run that is rewritten would not hold the other
+        by_key, by_payload = by_key and not unique.fields, by_payload and (bool(unique.fields) or not by_key)
+    clear = unique.clear
+    own = [KeyHold(unique_key(definition.name, scope, str(key)), on_conflict, period, clear=clear)] if by_key else []
+    if not by_payload:
+        return own, None
+    name = unique_fields(definition.name, scope, unique.fields)
+    return own, lambda payload: KeyHold(name(payload), on_conflict, period, clear=clear)
 
 
 def request_hold(key: str, *content: object, within: Scope | None = None) -> KeyHold:
@@ -218,10 +255,12 @@ def request_hold(key: str, *content: object, within: Scope | None = None) -> Key
 
     `within`: the caller's scope, if it is restricted to one. The key is then local to that scope.
     """
+    return _request_hold(key, fingerprint(*content), within)
+
+
+def _request_hold(key: str, content: str, within: Scope | None) -> KeyHold:
     name = checked_name(key, "idempotency_key")
-    day = in_micros(_IDEMPOTENCY_PERIOD)
-    held = idempotency_key(name, within)
-    return KeyHold(held, period=day, fingerprint=fingerprint(*content), label=name)
+    return KeyHold(idempotency_key(name, within), period=_IDEMPOTENCY_MICROS, fingerprint=content, label=name)
 
 
 def asked_as(run: NewRun, request: KeyHold | None) -> NewRun:

@@ -31,6 +31,7 @@ from rota.core.runs.outcome import AT_MOST_ONCE
 from rota.core.runs.run import Enqueued, NewRun, models_of
 from rota.core.states import has_begun
 from rota.errors import DuplicateRun, LimitReached, QuotaExceeded, RotaError, UnknownJob
+from rota.store.databases.columns import Column, Columns, column
 from rota.store.databases.database import AlreadyThere, LiveLimits, Row, Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.ledger import audit
@@ -74,8 +75,9 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> lis
 
     Without `quotas`, there are none as far as the caller knows; `LiveLimits` if jobs or queues have some.
     """
-    wake(tx, runs)
-    await hold_jobs(tx, runs)
+    models = models_of(runs)
+    wake(tx, models)
+    await hold_jobs(tx, models)
     if quotas:
         runs = await under_quotas(tx, runs)
     # One order for all: jobs, runs that are followed or may give way, limits that decide, then keys, then what the runs
@@ -88,7 +90,7 @@ async def enqueue(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) -> lis
     keyed = [run for run in runs if run.holds]
     pending = LimitsToOpen(asked=quotas)
     answers = await (_enqueue_keyed(tx, runs, keyed, pending) if keyed else _insert(tx, runs, pending))
-    if any(run.after for run in runs):
+    if any(run.after for run in models):
         await dependencies.attach(tx, runs, answers)
     # Limits are opened last, all at once and in the order of keys: one by one, two bulk enqueues could deadlock.
     await admit.open_for(tx, pending.placed)
@@ -136,6 +138,8 @@ async def _enqueue_keyed(
     tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], pending: LimitsToOpen
 ) -> list[Enqueued]:
     fresh = await _lock_keys(tx, keyed)
+    if len(fresh) == sum([len(run.holds) for run in keyed]):
+        return await _insert(tx, runs, pending)  # all keys are new, and no two runs want the same one
     contended = {run.id for run in keyed if any(fresh.get(hold.key) != run.id for hold in run.holds)}
     answers: list[Enqueued] = []
     # In the order given: what a run does with its keys, and with limits that count it, decides what the next meets.
@@ -151,7 +155,7 @@ async def _enqueue_keyed(
 
 async def _insert(tx: Tx, runs: Sequence[NewRun], pending: LimitsToOpen) -> list[Enqueued]:
     """Insert runs; what is to be done at the end, all at once, is added to `pending`."""
-    if any(run.gates for run in runs):
+    if any(run.gates for run in models_of(runs)):
         return await _insert_gated(tx, runs, pending)
     return await _insert_plain(tx, runs, asked=pending.asked)
 
@@ -224,6 +228,9 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun], *, asked: bool) -> list[
     if not runs:
         return []
     answers = await _insert_rows(tx, runs, asked=asked)
+    # A bulk of thousands has one model: the others are asked by it.
+    if not any(run.retry_of or run.eligibility or is_pipeline(run.overrides) for run in models_of(runs)):
+        return answers
     retries = [(run.id,) for run in runs if run.retry_of]
     if retries:
         await tx.fetch("inherit_plans", retries)
@@ -303,9 +310,17 @@ async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
         for hold in run.holds:
             claims.setdefault(hold.key, (run.id, hold))
     # All at once and in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
-    rows = [(key, *_hold_values(run_id, hold).values()) for key, (run_id, hold) in sorted(claims.items())]
-    first = {key: run_id for key, (run_id, _) in claims.items()}
-    return {key: first[key] for (key,) in await tx.fetch("lock_keys", rows)}
+    keys = sorted(claims)
+    taken = [claims[key] for key in keys]
+    holds = [hold for _, hold in taken]
+    columns: list[Column] = [
+        keys,
+        [run_id for run_id, _ in taken],
+        column([hold.period for hold in holds]),
+        column([int(hold.once) for hold in holds]),
+        column([hold.fingerprint for hold in holds]),
+    ]
+    return {key: claims[key][0] for (key,) in await tx.fetch("lock_keys", Columns(len(keys), columns))}
 
 
 def _hold_values(run_id: str, hold: KeyHold) -> dict[str, object]:
