@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks.harness.chaos_faults import FAULTS
-from benchmarks.measures import arena, chaos, http, idle, queue, schedule, server
+from benchmarks.measures import arena, chaos, http, idle, pages, queue, schedule, server
 from benchmarks.peers import DRIVERS
 
 
@@ -20,6 +20,7 @@ def main() -> None:
     _add_chaos(commands.add_parser("chaos", help="what is left of the rate after a fault"))
     _add_arena(commands.add_parser("arena", help="a steady rate beside queries or a transaction that take minutes"))
     _add_idle(commands.add_parser("idle", help="transactions of processes that have nothing to do"))
+    _add_pages(commands.add_parser("pages", help="CPU of every answer of the API beside millions of runs"))
     _add_paint(commands.add_parser("paint", help="how soon the dashboard shows something with a million runs"))
     options = parser.parse_args()
     options.run(options)
@@ -177,6 +178,20 @@ def _add_idle(command: argparse.ArgumentParser) -> None:
 
 def _idle(options: argparse.Namespace) -> None:
     idle.main(idle.Plan(options.processes, options.seconds, options.settle), options.json)
+
+
+def _add_pages(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--database", choices=("postgres", "sqlite", "both"), default="both")
+    command.add_argument("--rows", type=int, default=1_000_000, help="runs that wait, and as many that have ended")
+    command.add_argument("--repeat", type=int, default=10, help="how often each question is asked, at most")
+    command.add_argument("--only", nargs="+", default=[], help="questions, such as 'GET /queues'")
+    command.add_argument("--json", type=Path, help="also write all costs to this file")
+    command.set_defaults(run=_pages)
+
+
+def _pages(options: argparse.Namespace) -> None:
+    databases = ["postgres", "sqlite"] if options.database == "both" else [options.database]
+    pages.main(pages.Plan(databases, options.rows, options.repeat, options.only), options.json)
 
 
 def _add_paint(command: argparse.ArgumentParser) -> None:

@@ -38,9 +38,6 @@ _OVERVIEW = Reason(
     "counts what waits, and schedules; and looks at the newest failures, up to a limit",
     _LIVE | {"rota_schedule", "rota_cursor", "rota_worker", "rota_fault"},
 )
-_NUMBERED = Reason(
-    "numbers the executions of a job from its first one, and so counts all its runs", _LIVE | {"rota_attempt"}
-)
 GROWING = {
     "reap": _LEASES,
     "reap, nothing expired": _LEASES,
@@ -67,8 +64,9 @@ GROWING = {
         "lists the schedules and waiting runs of the next hour, of which there are more, up to a limit",
         {"rota_schedule", "rota_cursor", "rota_ready", "rota_run"},
     ),
-    "GET /jobs/{name}/executions": _NUMBERED,
-    "GET /executions/{id}": _NUMBERED,
+    "GET /jobs/{name}/executions": Reason(
+        "counts those of the newest runs of the job, ten thousand at most", {"rota_run", "rota_attempt"}
+    ),
     "GET /error-groups": Reason("groups the failures of a day, of which there are more", {"rota_fault", "rota_run"}),
 }
 """Operations that may cost more."""

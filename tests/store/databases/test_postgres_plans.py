@@ -30,8 +30,6 @@ GROWING = {"rota_run", "rota_attempt", "rota_event", "rota_log", "rota_step", "r
 BOUNDED = {
     "newest_ids": "stops at its limit, in the order of the key",
     "begun_and_skipped": "stops at its limit, in the order of the key",
-    "executions": "numbers the executions of a job from its first one: all runs of the job",
-    "count_executions": "the same, for their total",
 }
 HISTORY = (
     """insert into rota_attempt (run_id, fence, no, worker_id, claimed_at, ended_at, outcome)

@@ -2,6 +2,7 @@
 
 import random
 from datetime import timedelta
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -11,13 +12,22 @@ from rota.core.monitoring.executions import Execution
 from rota.core.states import Outcome
 from rota.errors import NotFound
 from rota.store import Store
-from rota.values.clock import HostClock
+from rota.store.databases.database import Tx
+from rota.store.jobs import execution_numbers, executions
+from rota.store.runs import prune
+from rota.values.clock import HostClock, new_id
 from tests.support.clock import SECOND, ManualClock
 from tests.support.forms import with_long_form
-from tests.support.runs.runs import claim, put, tell
+from tests.support.runs.runs import WORK, claim, put, tell
 
 TWICE = JobDefinition(name="work", retry=msgspec.structs.replace(JobDefinition(name="x").retry, max_attempts=2))
 HOUR = timedelta(hours=1)
+
+
+def id_at(micros: int) -> str:
+    return str(UUID(int=micros // 1_000 << 80 | UUID(new_id()).int & (1 << 80) - 1))
+
+
 ENDS = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.CANCELLED)
 
 
@@ -79,3 +89,73 @@ async def test_each_attempt_has_its_own_times_and_error(store: Store, clock: Man
     assert first.completed_at < last.started_at
     assert (first.error_message is None, last.error_message) == (False, None)
     assert {first.execution_number, last.execution_number} == {1}
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+async def test_numbers_are_counted_from_runs_whose_numbers_are_known(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, forgetful: bool
+) -> None:
+    """Whichever of the known runs are pruned meanwhile, and in whatever order somebody asks."""
+    ids = [await put(store, WORK, id=id_at(clock.micros() + place * 60 * 1_000_000)) for place in range(40)]
+    while leases := await claim(store, 20):
+        for lease in leases:
+            await tell(store, lease, Outcome.SUCCEEDED)
+    clock.advance(2 * HOUR)  # young runs are not remembered: others may still come between them
+    if forgetful:
+        monkeypatch.setattr(execution_numbers, "_OF_A_JOB", 2)
+    chance = random.Random(7)
+    kept = list(ids)
+    while kept:
+        for run in chance.sample(kept, min(5, len(kept))):
+            assert (await store.executions.get(run, None, None)).execution_number == 1 + ids.index(run)
+        page = await store.executions.page("work", 4, chance.randrange(len(kept)), declared=None)
+        assert [tried.execution_number for tried in page.executions] == [
+            1 + ids.index(tried.run_id) for tried in page.executions
+        ]
+        gone = chance.sample(kept, min(6, len(kept)))
+        kept = [run for run in kept if run not in gone]
+        await store.database.transact(prune.drop_runs([(run,) for run in gone]))
+
+
+async def test_a_count_goes_on_from_the_last_one(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To count all runs of the job for each page would take longer and longer."""
+    ids = [await put(store, WORK, id=id_at(clock.micros() + place * 1_000)) for place in range(30)]
+    for lease in await claim(store, 30):
+        await tell(store, lease, Outcome.SUCCEEDED)
+    clock.advance(2 * HOUR)
+    await store.executions.page("work", 3, 0, declared=None)
+    spans: list[tuple[str, str]] = []
+    counted = execution_numbers._kept
+
+    async def noted(tx: Tx, job: str, after: str, last: str) -> int:
+        spans.append((after, last))
+        return await counted(tx, job, after, last)
+
+    monkeypatch.setattr(execution_numbers, "_kept", noted)
+    await store.executions.page("work", 3, 3, declared=None)
+    assert spans, "it asks for what is between"
+    assert all(ids.index(after) >= ids.index(last) - 5 for after, last in spans), spans
+
+
+@pytest.mark.parametrize("window", [1, 3, 100])
+async def test_pages_are_the_same_in_windows_of_any_size(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, window: int
+) -> None:
+    for place in range(12):
+        await put(store, TWICE)
+        for lease in await claim(store, 1):
+            outcome = (Outcome.FAILED, Outcome.SUCCEEDED, Outcome.CANCELLED)[place % 3]
+            await tell(store, lease, outcome, retry_in=0 if place % 2 else None)
+        clock.advance(SECOND)
+        await store.promote(100)
+    await put(store, TWICE)  # it waits, and has no execution
+    whole = await store.executions.page("work", 50, 0, declared=None)
+    assert (whole.capped, whole.total) == (False, len(whole.executions))
+    monkeypatch.setattr(executions, "_WINDOW", window)
+    for offset in range(whole.total + 2):
+        page = await store.executions.page("work", 4, offset, declared=None)
+        assert list(page.executions) == list(whole.executions)[offset : offset + 4]
+        assert page.total == whole.total if not page.capped else page.total < whole.total or window < 100
+        assert page.total >= min(whole.total, offset + 4)

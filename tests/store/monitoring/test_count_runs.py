@@ -18,6 +18,7 @@ from rota.store.databases.statements import POSTGRES, compile_statement
 from rota.store.jobs import jobs
 from rota.store.monitoring import count_runs, statistics
 from rota.store.runs import prune as pruning
+from rota.values.ids import last_id_of
 from tests.support.clock import ManualClock
 from tests.support.runs.runs import claim, finish, make
 from tests.support.schedules.schedules import make_schedule, minutes, plan, runs_of
@@ -242,7 +243,7 @@ async def test_the_newest_runs_of_a_job_are_found_among_its_own(postgres_store: 
         ("newest_ended", {"walk": jobs._WALK}),
         ("newest_run", {"job": job}),
         ("newest_kept", {"job": job, "keep": 10}),
-        ("next_to_count", {"job": job, "mark": NIL_ID, "until": pruning.last_id_of(2**50), "limit": 9}),
+        ("next_to_count", {"job": job, "mark": NIL_ID, "until": last_id_of(2**50), "limit": 9}),
     ]
 
     async def plans(tx: Tx) -> str:

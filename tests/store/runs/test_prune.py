@@ -13,7 +13,7 @@ from rota.store import Store, new_id
 from rota.store.databases.database import Tx
 from rota.store.runs import enqueue, prune, read
 from rota.values.clock import HostClock
-from tests.support.clock import MINUTE, SECOND, START, ManualClock
+from tests.support.clock import MINUTE, SECOND, ManualClock
 from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, finish, finish_all, make, put, state_of, tell
 
 DAY = timedelta(days=1)
@@ -73,24 +73,8 @@ async def test_a_run_whose_id_is_of_a_host_far_ahead_stays_longer(store: Store, 
     assert await store.prune(lambda _: NOTHING) == 1
 
 
-@pytest.mark.parametrize("micros", [0, 1, 999, 1_000, START, START + 999_999])
-def test_the_last_id_of_an_instant_parts_the_ids_made_until_then_from_the_later(micros: int) -> None:
-    last = prune.last_id_of(micros)
-    assert all(id_at(micros) <= last < id_at(micros + 1_000) for _ in range(100))
-
-
-def test_ids_are_made_by_the_hosts_clock() -> None:
-    before = HostClock().micros()
-    made = new_id()
-    assert prune.last_id_of(before - 1_000) < made <= prune.last_id_of(HostClock().micros() + 1_000)
-
-
 def id_at(micros: int) -> str:
     return str(UUID(int=micros // 1_000 << 80 | UUID(new_id()).int & (1 << 80) - 1))
-
-
-def test_an_instant_before_all_time_has_an_id_too() -> None:
-    assert prune.last_id_of(-1) < new_id()
 
 
 async def test_a_janitor_that_finds_nothing_writes_nothing(

@@ -728,7 +728,7 @@ export interface ExecutionTotals {
   success_rate: number | null;
 }
 
-/** A page of executions. `total` is the number of all executions of the job that are kept. */
+/** A page of executions. `total` is the number of all executions of the job that are kept, or if `capped` of its newest runs only: there are more. */
 export interface Executions {
   /** The executions, newest run first, and within it the last attempt first */
   executions: Execution[];
@@ -738,6 +738,7 @@ export interface Executions {
   limit: number;
   /** How many items to leave out */
   offset: number;
+  capped: boolean;
 }
 
 /** Expectations, all optional. The success rate is that of the last `over` runs that succeeded or failed, once there are `at_least` that many. */

@@ -49,7 +49,7 @@ class ExecutionVerbs(RunVerbs):
         "GET",
         "/jobs/{name}/executions",
         Role.VIEWER,
-        gives={"executions": [EXECUTION], "total": 42, "limit": 50, "offset": 0},
+        gives={"executions": [EXECUTION], "total": 42, "limit": 50, "offset": 0, "capped": False},
         operation="list_executions",
     )
     async def executions(self, name: str, *, limit: Limit = 50, offset: Offset = 0) -> Executions:

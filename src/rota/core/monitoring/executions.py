@@ -54,13 +54,15 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Executions(msgspec.Struct, frozen=True):
-    """A page of executions. `total` is the number of all executions of the job that are kept."""
+    """A page of executions. `total` is the number of all executions of the job that are kept, or if `capped` of its
+    newest runs only: there are more."""
 
     executions: Sequence[Execution]
     """The executions, newest run first, and within it the last attempt first."""
     total: int
     limit: int
     offset: int
+    capped: bool = False
 
 
 def execution_of(run: Run, attempt: Attempt, number: int | None) -> Execution:

@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from rota.core.states import RunState
+from rota.values.ids import milliseconds_of
 from rota.values.instants import instant
 
 _S = RunState
@@ -116,7 +117,7 @@ def is_late(id: str, created_at: int) -> bool:
 
     Counting proceeds in the order of ids, and may have passed this one before the run existed.
     """
-    return created_at > int(id[:8] + id[9:13], 16) * 1_000 + _LATE
+    return created_at > milliseconds_of(id) * 1_000 + _LATE
 
 
 def countable_until(now: int) -> int:

@@ -15,20 +15,25 @@ from rota.core.monitoring.executions import (
     counted_jobs,
     execution_of,
 )
+from rota.core.runs.claim import LAST_ID
 from rota.errors import NotFound, Unavailable
 from rota.store.databases.database import Database, Tx
 from rota.store.jobs import jobs
+from rota.store.jobs.execution_numbers import Numbers
 from rota.store.ledger.occurrences import snapshot
 from rota.store.monitoring import statistics
 from rota.store.runs import read
 from rota.values.scope import Scope
 
 _COUNTED = "counted_jobs"
+_WINDOW = 10_000
+"""Runs of a job that are looked at together: no page begins later than the ten thousandth execution."""
 
 
 class ExecutionStore:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._numbers = Numbers()
 
     async def get(self, part: str, fence: int | None, within: Scope | None) -> Execution:
         """Return an attempt of a run, given by its id or a part of it; without a fence, the last one.
@@ -42,7 +47,7 @@ class ExecutionStore:
             attempts = [tried for tried in await read.attempts(tx, run.id) if fence in (None, tried.fence)]
             if not attempts:
                 raise NotFound(f"run {run.id} has no such execution", hint="an execution is an attempt of a run")
-            number = None if within is not None else (await _numbers(tx, run.job, run.id, run.id))[run.id]
+            number = None if within is not None else (await self._numbers.tell(tx, run.job, [run.id]))[run.id]
             return execution_of(run, attempts[-1], number)
 
         return await self._database.read(body)
@@ -53,17 +58,15 @@ class ExecutionStore:
         async def body(tx: Tx) -> Executions:
             await snapshot(tx)
             await jobs.require_known(tx, job, declared)
-            ((total,),) = await tx.fetch("count_executions", job=job)
-            rows = await tx.fetch("executions", job=job, limit=limit, offset=offset)
-            places = [(str(id), int(fence)) for id, fence in rows]
+            places, total, capped = await _newest(tx, job, limit, offset)
             if not places:
-                return Executions([], int(total), limit, offset)
+                return Executions([], total, limit, offset, capped)
             ids = list(dict.fromkeys(id for id, _ in places))
             runs = {run.id: run for run in await read.runs_by_id(tx, ids)}
             tries = await read.attempts_of(tx, ids)
-            numbers = await _numbers(tx, job, min(ids), max(ids))
+            numbers = await self._numbers.tell(tx, job, ids)
             found = [execution_of(runs[id], tries[id, fence], numbers[id]) for id, fence in places]
-            return Executions(found, int(total), limit, offset)
+            return Executions(found, total, limit, offset, capped)
 
         return await self._database.read(body)
 
@@ -107,11 +110,24 @@ async def _count(tx: Tx) -> CountedJobs:
     return counted_jobs(states, await statistics.tally_of_all(tx), int(now), heartbeat)
 
 
-async def _numbers(tx: Tx, job: str, first: str, last: str) -> dict[str, int]:
-    """Return the numbers of the job's runs between two ids, among all that it ever had: pruned ones count, too."""
-    pruned = [(str(up_to), int(runs)) for up_to, runs in await tx.fetch("pruned_runs", job=job)]
-    ((below,),) = await tx.fetch("count_below", job=job, below=first)
-    ids = [str(id) for (id,) in await tx.fetch("ids_of_job_between", job=job, first=first, last=last)]
-    return {
-        id: int(below) + place + sum(runs for up_to, runs in pruned if up_to <= id) for place, id in enumerate(ids, 1)
-    }
+async def _newest(tx: Tx, job: str, limit: int, offset: int) -> tuple[list[tuple[str, int]], int, bool]:
+    """Return the newest attempts, by run and fence; how many there are, and whether there are more than were counted.
+
+    It walks the job's runs in windows: mostly the first one, which holds all that can be asked for, is enough.
+    """
+    places: list[tuple[str, int]] = []
+    total, before = 0, LAST_ID
+    while True:
+        window = {"job": job, "before": before}
+        ((count, following),) = await tx.fetch("count_executions", walk=_WINDOW, **window)
+        if total + count > offset:
+            skipped, missing = max(0, offset - total), limit - len(places)
+            page = {"limit": missing, "offset": skipped, **window}
+            rows = await tx.fetch("executions", walk=min(_WINDOW, skipped + missing), **page)
+            if len(rows) < min(missing, count - skipped):  # mostly each of the newest runs has one
+                rows = await tx.fetch("executions", walk=_WINDOW, **page)
+            places += [(str(id), int(fence)) for id, fence in rows]
+        total += int(count)
+        if following is None or len(places) == limit:
+            return places, total, following is not None
+        before = str(following)

@@ -14,7 +14,7 @@ from rota.core.runs.claim import NIL_ID
 from rota.store.databases.database import Row, Tx, Work
 from rota.store.databases.pinned_plans import Turn, turn
 from rota.store.monitoring import statistics
-from rota.store.runs.prune import last_id_of
+from rota.values.ids import last_id_of
 
 _BITE = 2_000
 _SKIPS_KEPT = 100

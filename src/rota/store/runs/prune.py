@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple
-from uuid import UUID
 
 from rota.core.jobs.job import Retention
 from rota.core.workers.requirements import CONDUCTS
@@ -16,6 +15,7 @@ from rota.store.jobs import execution_numbers
 from rota.store.ledger import compact
 from rota.store.monitoring import statistics
 from rota.values.durations import in_micros
+from rota.values.ids import last_id_of
 
 _BATCH = 1_000
 _BELONGINGS = (
@@ -80,11 +80,6 @@ async def prunable(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
     ((newest_id,),) = newest
     bound = min(str(newest_id), last_id_of(int(now) - keep_for))
     return await tx.fetch("prunable", job=job, newest=bound, keep_for=keep_for, limit=_BATCH)
-
-
-def last_id_of(micros: int) -> str:
-    """No UUIDv7 made up to then is larger. One from a host whose clock is ahead is: its run stays longer."""
-    return str(UUID(int=(max(micros, 0) // 1_000 + 1 << 80) - 1))
 
 
 def drop_runs(rows: Sequence[Row]) -> Work[int]:

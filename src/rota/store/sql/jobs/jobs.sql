@@ -122,36 +122,47 @@ select run_id, claimed from (
     where coalesce(s.pipeline, w.job) = :job) as live
 order by claimed desc, run_id limit :limit;
 
--- part: attempts_of
--- The attempts of a job's runs: by the index on (job, id), and for each run by the key of its attempts. Crossed, so that
--- SQLite does not begin with the attempts of all jobs.
-select r.id as run_id, a.fence from rota_run r cross join rota_attempt a
-where r.job >= :job and r.job <= :job and a.run_id = r.id
-union all
-select r.id, r.fence from rota_run r
-where r.job >= :job and r.job <= :job and r.state = 'succeeded' and r.claimed_at is not null
-union all
-select l.run_id, l.fence from rota_lease l cross join rota_run r where r.id = l.run_id and r.job = :job
-union all
-select o.run_id, o.fence from rota_outside o cross join rota_run r where r.id = o.run_id and r.job = :job
+-- part: older_tries
+-- Attempts of the newest :walk of a job's runs before one: by the index on (job, id), and for each run by the key of its
+-- attempts. A success under the first fence had no attempt before it; only live runs have leases.
+with older as materialized (
+    select id, state, fence, claimed_at from rota_run
+    where (job, id) < (:job, :before) and job >= :job order by job desc, id desc limit :walk),
+tries as (
+    select a.run_id, a.fence
+    from older {then rota_attempt a | a.run_id = older.id}
+    where older.state is null or older.state <> 'succeeded' or older.fence > 1
+    union all
+    select id, fence from older where state = 'succeeded' and claimed_at is not null
+    union all
+    select l.run_id, l.fence from older {then rota_lease l | l.run_id = older.id} where older.state is null
+    union all
+    select o.run_id, o.fence from older {then rota_outside o | o.run_id = older.id} where older.state is null)
 
 -- name: executions
-select run_id, fence from (
-    {part attempts_of}) as tries
-order by run_id desc, fence desc limit :limit offset :offset;
+{part older_tries}
+select run_id, fence from tries order by run_id desc, fence desc limit :limit offset :offset;
 
 -- name: count_executions
-select count(*) from (
-    {part attempts_of}) as tries;
+-- How many there are, and the run that the next ones come after, if there may be any.
+{part older_tries}
+select (select count(*) from tries), (select id from older order by id desc limit 1 offset :walk - 1);
 
--- name: count_below
-select count(*) from rota_run where job >= :job and job <= :job and id < :below;
+-- name: count_between
+-- Runs of the job after one, up to another.
+select count(*) from rota_run where (job, id) > (:job, :after) and (job, id) <= (:job, :last);
+
+-- name: newest_until
+select id from rota_run where (job, id) <= (:job, :until) and job >= :job order by job desc, id desc limit 1;
+
+-- name: is_kept
+select 1 from rota_run where id = :id;
 
 -- name: ids_of_job_between
-select id from rota_run where job >= :job and job <= :job and id >= :first and id <= :last order by job, id;
+select id from rota_run where (job, id) >= (:job, :first) and (job, id) <= (:job, :last) order by job, id;
 
 -- name: pruned_runs
-select up_to, runs from rota_pruned where job = :job;
+select up_to, runs from rota_pruned where job = :job and up_to >= :after and up_to <= :last;
 
 -- name: next_kept
 -- The job's next run after each of these, which are gone.
