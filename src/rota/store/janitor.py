@@ -123,11 +123,12 @@ class Upkeep:
                 await asyncio.sleep(0)
 
     async def _prune_runs(self, job: str, retention: Retention, *, thorough: bool) -> int:
-        total = await self._in_batches(partial(prune.prunable, job=job, retention=retention), prune.drop_runs)
+        prunable = partial(prune.prunable, job=job, retention=retention)
+        total = await self._in_batches(prunable, partial(prune.drop_runs, retention=retention))
         await self._in_batches(partial(count_runs.next_runs, job=job), lambda _: count_runs.count(job))
         if thorough:
             await self._count_passed(job)
-        return total + await self._in_batches(partial(compact.surplus_skips, job=job), prune.drop_runs)
+        return total + await self._in_batches(partial(compact.surplus_skips, job=job), prune.drop_skips)
 
     async def _prune_schedules(self, job: str, retention: Retention) -> int:
         await self._in_batches(partial(compact.old_missed, job=job, retention=retention), compact.fold_missed)

@@ -628,6 +628,30 @@ async def test_replicas_are_pruned_with_their_parent_and_not_before(either: Harn
     assert await either.store.database.read(left) == 0
 
 
+async def test_a_replica_that_somebody_follows_is_pruned_after_its_follower(either: Harness) -> None:
+    await either.declare("install", replicas=2, keep=0, keep_for="1d")
+    await either.declare("check", keep=0, keep_for="1d")
+    run = await either.enqueue("install")
+    await conduct(either)
+    followed, other = sorted(one.run_id for one in await replicas(either, run))
+    follower = await either.enqueue("check", {"after": [followed], "delay": "5d"})
+    for name in ("a", "b"):
+        await (await claimed(either, name)).finish()
+        await conduct(either)
+    either.clock.advance(48 * 60 * MINUTE)
+    await either.client.prune()
+    assert {one.id for one in await either.client.list()} == {follower.id, followed}
+    with pytest.raises(UnknownRun):
+        await either.client.get(other)
+    either.clock.advance(72 * 60 * MINUTE)
+    await either.promoter.step()
+    await (await claimed(either, "a")).finish()
+    newer = await either.enqueue("install")
+    either.clock.advance(48 * 60 * MINUTE)
+    await either.client.prune()
+    assert [one.id for one in await either.client.list()] == [newer.id]
+
+
 async def test_statistics_count_the_run_and_its_replicas(either: Harness) -> None:
     run = await begun(either, replicas=2)
     for name in ("a", "b"):

@@ -23,7 +23,7 @@ RESTRICTS = "Store.restrict"
 WAITS_FOR_OTHERS = 3  # as a hold
 LEASE = in_micros(CONFIG.lease)
 SIGNALLED = 2.0  # seconds, that handlers ask for
-PRUNES = ("Store.prune", "drop_runs")
+PRUNES = ("Store.prune", "drop_runs", "drop_skips")
 
 
 def checks(world: World) -> list[Check]:

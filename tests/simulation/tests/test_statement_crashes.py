@@ -214,7 +214,7 @@ async def much_to_prune(site: Site) -> None:
 async def drop_runs(site: Site) -> object:
     retention = Retention(keep=1, keep_for=timedelta(seconds=1))
     old = await site.store.database.read(lambda tx: prune.prunable(tx, "work", retention))
-    return await site.store.database.transact(prune.drop_runs(old))
+    return await site.store.database.transact(prune.drop_runs(old, retention))
 
 
 async def cancel(site: Site) -> object:

@@ -14,7 +14,7 @@ SEALING = "GateSession.within"
 ANSWERING = "ExternalStore.finish"
 NOTING = ("NoteStore.write", "NoteStore.unshield")
 _WRITING = (*NOTING, KEEPING, SEALING, ANSWERING)
-_PRUNING = "drop_runs"
+_PRUNING = ("drop_runs", "drop_skips")
 
 _STEPS = """
 select run_id, id, no, state, fence, attempt, done, result, error, kept_from, started_at, finished_at from rota_step
@@ -64,7 +64,7 @@ class NoteObserver:
         """Know nothing but what is there now: the database has lost what it was."""
         self._known.clear()
         self.effects.clear()
-        list(self.changes(_PRUNING))
+        list(self.changes(_PRUNING[0]))
         self.new_effects(SEALING)
 
     def steps_of(self, run_id: str) -> dict[str, Note]:
@@ -72,7 +72,7 @@ class NoteObserver:
 
     def changes(self, op: str) -> Iterator[tuple[Note | None, Note | None]]:
         """(before, after) of every note that is not as it was. Only what may write notes makes it look."""
-        if not op.startswith((*_WRITING, _PRUNING)):
+        if not op.startswith((*_WRITING, *_PRUNING)):
             return
         now = dict(self._read())
         known, self._known = self._known, now

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from rota.core.jobs.job import Retention
 from rota.core.monitoring.attention import Attention
 from rota.core.monitoring.attention_rules import items_of
 from rota.core.runs.outcome import Report
@@ -15,7 +16,9 @@ from rota.core.states import FENCES, Outcome, RunState
 from rota.errors import DatabaseCopied
 from rota.store import Store, new_id, open_database
 from rota.store.databases.epoch import Epoch, Standing, following, is_copy
+from rota.values.clock import HostClock
 from rota.values.instants import micros_at
+from tests.support.clock import SECOND, ManualClock
 from tests.support.databases.postgres import PostgresServer, connected
 from tests.support.runs.runs import LEASE_MICROS, WORKER, claim, finish, put, state_of
 
@@ -235,3 +238,27 @@ async def test_a_run_that_only_its_worker_remembers_is_reported(copied: str, cap
 async def test_a_deleted_run_is_not_lost(store: Store) -> None:
     await store.report([Report(new_id(), 3, Outcome.SUCCEEDED)])
     assert (await store.standing.read()).lost_runs == 0
+
+
+async def test_a_run_that_was_deleted_since_a_failover_is_not_lost(store: Store, clock: ManualClock) -> None:
+    """A worker slept from before the failover until the run was done by another, and deleted."""
+    clock.advance(timedelta(microseconds=HostClock().micros() - clock.micros()) + SECOND)  # what looks young is kept
+    kept, slept = await put(store, max_attempts=2), await put(store)
+    first, second = sorted(await claim(store, 2), key=lambda held: held.run_id)
+    floor = 1_000_000
+    epoch = "insert into rota_epoch (epoch, place, floor, since) select coalesce(max(epoch), 0) + 1, 'x', :floor, :at "
+    await store.database.transact(
+        lambda tx: tx.fetch_sql(f"{epoch} from rota_epoch", floor=floor, at=store.clock.micros() - 1)
+    )
+    for held in (first, second):
+        await finish(store, held)
+    clock.advance(SECOND)
+    assert await store.prune(lambda _: Retention(keep=0, keep_for=timedelta(0))) == 2
+    stale = [Report(id, held.fence, Outcome.FAILED) for id, held in ((kept, first), (slept, second))]
+    assert len((await store.report(stale)).refused) == 2
+    assert (await store.extend(WORKER, [(kept, first.fence)], LEASE_MICROS)).lost == {kept}
+    assert (await store.standing.read()).lost_runs == 0
+    await store.report([Report(new_id(), floor + 1, Outcome.SUCCEEDED)])  # of this epoch: it was there
+    assert (await store.standing.read()).lost_runs == 0
+    await store.report([Report(new_id(), 3, Outcome.SUCCEEDED)])
+    assert (await store.standing.read()).lost_runs == 1

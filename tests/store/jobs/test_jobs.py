@@ -382,8 +382,8 @@ async def test_a_prune_repeated_after_an_unknown_outcome_counts_once(store: Stor
     await some_history(store, clock, days=1)
     before = await store.job_stats("work")
     found = await store.database.read(lambda tx: prune.prunable(tx, "work", NOTHING))
-    assert await store.database.transact(prune.drop_runs(found)) == before.total
-    assert await store.database.transact(prune.drop_runs(found)) == 0
+    assert await store.database.transact(prune.drop_runs(found, NOTHING)) == before.total
+    assert await store.database.transact(prune.drop_runs(found, NOTHING)) == 0
     assert await store.job_stats("work") == before
 
 

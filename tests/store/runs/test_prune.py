@@ -159,8 +159,17 @@ async def test_a_janitor_leaves_what_was_enqueued_anew_under_a_pruned_id(store: 
     found = await store.database.read(lambda tx: prune.prunable(tx, "work", NOTHING))
     assert await store.prune(lambda _: NOTHING) == 1
     await put(store, id=run_id)
-    assert await store.database.transact(prune.drop_runs(found)) == 0
+    assert await store.database.transact(prune.drop_runs(found, NOTHING)) == 0
     assert await state_of(store, run_id) is RunState.QUEUED
+
+
+async def test_a_run_that_somebody_follows_since_the_look_stays(store: Store, clock: ManualClock) -> None:
+    followed, other = await finished(store, 2)
+    clock.advance(SECOND)
+    found = await store.database.read(lambda tx: prune.prunable(tx, "work", NOTHING))
+    await put(store, after=[followed], delay="1h")
+    assert await store.database.transact(prune.drop_runs(found, NOTHING)) == 1
+    assert (await exists(store, followed), await exists(store, other)) == (True, False)
 
 
 async def test_a_key_whose_run_was_pruned_is_free(store: Store, clock: ManualClock) -> None:

@@ -185,10 +185,12 @@ class PostgresCluster(PostgresServer):
         options = ["--clean", "--if-exists", "--no-owner", "--single-transaction"]
         for left in reversed(range(RESTORE_TRIES)):
             try:
-                return self._tool("pg_restore", *options, "--dbname", url, str(dump))
+                self._tool("pg_restore", *options, "--dbname", url, str(dump))
             except RuntimeError as error:
                 if not left or "deadlock detected" not in str(error):
                     raise
+            else:
+                return
 
     def __enter__(self) -> Self:
         try:

@@ -33,7 +33,7 @@ class StandingStore:
         """Note those of these leases whose runs a failover or a restore has lost. Each is noted and logged once."""
 
         async def look(tx: Tx) -> set[str]:
-            return {str(id) for (id,) in await tx.fetch("unknown_runs", [(id,) for id, _ in leases])}
+            return {str(id) for (id,) in await tx.fetch("unknown_runs", leases)}
 
         unknown = await self._database.read(look)
         lost = [(id, fence) for id, fence in leases if id in unknown]

@@ -110,9 +110,9 @@ class BulkStore:
 
 async def _purge(tx: Tx, rows: Sequence[Row], age: int) -> set[str]:
     """Delete those of these runs that nothing needs."""
-    # Under the lock, which somebody who enqueues a follower takes, too: one may have come since the look. Whatever that
-    # one has at this moment is left alone: its follower cannot be seen yet, and the lock is free right after the look.
-    locked = [(id,) for id, _ in await tx.fetch("lock_prunable", rows)]
-    looked = await tx.fetch("kept_runs", locked, keep_for=age) if locked else ()
-    unneeded = [(id,) for id, _, why in looked if why is None]
-    return await prune.drop(unneeded)(tx) if unneeded else set()
+
+    async def unneeded(tx: Tx, locked: Sequence[Row]) -> Sequence[Row]:
+        looked = await tx.fetch("kept_runs", locked, keep_for=age)
+        return [(id,) for id, _, why in looked if why is None]
+
+    return await prune.drop(tx, rows, unneeded)

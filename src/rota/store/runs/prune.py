@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ from rota.values.ids import last_id_of
 
 _BATCH = 1_000
 _BELONGINGS = (
-    "drop_attempts", "drop_events_of_runs", "drop_steps", "drop_progress", "drop_run_logs", "drop_followed",
-    "drop_stages",
+    "note_outlived", "drop_attempts", "drop_events_of_runs", "drop_steps", "drop_progress", "drop_run_logs",
+    "drop_followed", "drop_stages",
 )  # fmt: skip
 _AUDITED = timedelta(days=400)
 """A year, and time to look back on it."""
@@ -82,39 +82,57 @@ async def prunable(tx: Tx, job: str, retention: Retention) -> Sequence[Row]:
     return await tx.fetch("prunable", job=job, newest=bound, keep_for=keep_for, limit=_BATCH)
 
 
-def drop_runs(rows: Sequence[Row]) -> Work[int]:
+Unneeded = Callable[[Tx, Sequence[Row]], Awaitable[Sequence[Row]]]
+"""Return those of these runs, which are locked, that nothing needs."""
+
+
+def drop_runs(rows: Sequence[Row], retention: Retention) -> Work[int]:
+    async def unneeded(tx: Tx, locked: Sequence[Row]) -> Sequence[Row]:
+        return await tx.fetch("prunable_among", locked, keep_for=in_micros(retention.keep_for))
+
     async def body(tx: Tx) -> int:
-        return len(await drop(rows)(tx))
+        return len(await drop(tx, rows, unneeded))
 
     return body
 
 
-def drop(rows: Sequence[Row]) -> Work[set[str]]:
-    """Delete runs that have ended, with all that belongs to them, and what they conducted. Return the ids."""
+def drop_skips(rows: Sequence[Row]) -> Work[int]:
+    async def unneeded(tx: Tx, locked: Sequence[Row]) -> Sequence[Row]:
+        return await tx.fetch("surplus_among", locked)
 
-    async def body(tx: Tx) -> set[str]:
-        # Looked for in an earlier read transaction, which blocks nobody; so looked at again under the lock. Parents
-        # come before their replicas.
-        locked = await tx.fetch("lock_prunable", rows)
-        old: list[Row] = [(id,) for id, _ in locked]
-        conducted = [(id,) for id, need in locked if (need or "").startswith(CONDUCTS)]
-        if conducted:  # what they conducted goes with them
-            old += [(id,) for (id,) in await tx.fetch("runs_of_parents", conducted)]
-            await tx.fetch("drop_replicas_of", conducted)
-        if old:
-            for drop in _BELONGINGS:
-                await tx.fetch(drop, old)
-            dropped = [_DroppedRun._make(row) for row in await tx.fetch("drop_runs", old)]
-            # In the same transaction: whatever happens to it, each run counts once, by its row or in the sums.
-            await compact.fold_runs(tx, [run.planned for run in dropped])
-            await statistics.fold(tx, [run.counted for run in dropped])
-            await execution_numbers.keep(tx, [(run.job, str(run.id)) for run in dropped])
-            skips = [run.skip for run in dropped if run.state == "skipped" and run.schedule_id is not None]
-            if skips:
-                await tx.fetch("forget_skips", skips)
-        return {str(id) for (id,) in old}
+    async def body(tx: Tx) -> int:
+        return len(await drop(tx, rows, unneeded))
 
     return body
+
+
+async def drop(tx: Tx, rows: Sequence[Row], unneeded: Unneeded) -> set[str]:
+    """Delete those of these runs that nothing needs, with all that belongs to them, and what they conducted.
+
+    Return the ids.
+    """
+    # They were found by an earlier read transaction, which blocks nobody; what made them prunable is asked again under
+    # the lock, which somebody who comes to follow one takes, too. By a statement of its own: the one that locks may see
+    # older rows. What somebody has at this moment is left alone: its follower cannot be seen yet.
+    locked = {str(id): need or "" for id, need in await tx.fetch("lock_prunable", rows)}
+    old: list[Row] = [(str(id),) for (id,) in await unneeded(tx, [(id,) for id in locked])] if locked else []
+    conducted = [(id,) for (id,) in old if locked[id].startswith(CONDUCTS)]
+    if conducted:  # what they conducted goes with them, but for what somebody follows
+        ended = await tx.fetch("lock_replicas_of", conducted)
+        old += [(str(id),) for (id,) in await tx.fetch("unneeded_replicas", ended)] if ended else []
+        await tx.fetch("drop_replicas_of", conducted)
+    if old:
+        for belongings in _BELONGINGS:
+            await tx.fetch(belongings, old)
+        dropped = [_DroppedRun._make(row) for row in await tx.fetch("drop_runs", old)]
+        # In the same transaction: whatever happens to it, each run counts once, by its row or in the sums.
+        await compact.fold_runs(tx, [run.planned for run in dropped])
+        await statistics.fold(tx, [run.counted for run in dropped])
+        await execution_numbers.keep(tx, [(run.job, str(run.id)) for run in dropped])
+        skips = [run.skip for run in dropped if run.state == "skipped" and run.schedule_id is not None]
+        if skips:
+            await tx.fetch("forget_skips", skips)
+    return {id for (id,) in old}
 
 
 async def stale_keys(tx: Tx, after: str) -> Turn:

@@ -275,7 +275,7 @@ _PRUNE = (
         "pruned-run-is-not-in-the-ledger",
         "P1",
         _PRUNING,
-        "            await compact.fold_runs(tx, [run.planned for run in dropped])\n",
+        "        await compact.fold_runs(tx, [run.planned for run in dropped])\n",
         "",
     ),
 )

@@ -27,6 +27,14 @@ where k.job = :job and k.surplus = 1
             and m.scope_id = k.scope_id and m.run_id = k.run_id)
 order by k.run_id limit :limit;
 
+-- name: surplus_among
+-- Those of these, which are locked, that are surplus still.
+select k.run_id from {rows id id} join rota_run r on r.id = rows.id and r.state = 'skipped'
+join rota_skip k on k.job = r.job and k.run_id = r.id and k.surplus = 1
+where not exists (
+        select 1 from rota_lane_run m where m.schedule_id = k.schedule_id and m.scope_kind = k.scope_kind
+            and m.scope_id = k.scope_id and m.run_id = k.run_id);
+
 -- name: old_missed
 select g.schedule_id, g.from_at, g.to_at, g.scope_kind, g.scope_id, g.kind, g.reason
 from rota_schedule s join rota_range g on g.schedule_id = s.id

@@ -57,9 +57,25 @@ select e.epoch, e.since, e.is_copy, e.accepted_at, e.accepted_by, (
 from rota_epoch e order by e.epoch desc limit 1;
 
 -- name: unknown_runs
--- Those of these runs that are not there. None in the first epoch: then they were deleted, and not lost.
-select rows.id from {rows id id} where (select max(epoch) from rota_epoch) > 0
-    and not exists (select 1 from rota_run r where r.id = rows.id);
+-- Claims whose runs a failover or a restore has lost: they are not there, were claimed before this epoch began (a claim of
+-- this one was in the database, and deleted with its run), and were not deleted since. None in the first epoch.
+select rows.id
+from {rows id id, fence int}
+join (select floor from rota_epoch where epoch > 0 order by epoch desc limit 1) as e on rows.fence < e.floor
+where not exists (select 1 from rota_run r where r.id = rows.id)
+    and not exists (
+        select 1 from rota_event v
+        where v.kind = 'database' and v.subject = cast(rows.id as text) and v.type = 'run_deleted');
+
+-- name: note_outlived
+-- Of runs that are to be deleted, those that somebody had when this epoch began. A worker that slept may tell of one later:
+-- nothing else shows then that it was deleted, and not lost. They are as many as there were leases at that moment.
+insert into rota_event (at, kind, subject, type)
+select :now, 'database', cast(r.id as text), 'run_deleted'
+from {rows id id} join rota_run r on r.id = rows.id
+join (select floor, since from rota_epoch where epoch > 0 order by epoch desc limit 1) as e on r.finished_at >= e.since
+where r.claimed_at is not null and r.fence < e.floor
+    or exists (select 1 from rota_attempt a where a.run_id = r.id and a.fence < e.floor and a.ended_at >= e.since);
 
 -- name: accept_epoch
 update rota_epoch set accepted_at = :now, accepted_by = :actor

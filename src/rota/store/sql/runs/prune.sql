@@ -15,18 +15,26 @@ select job from names where job > '';
 select id from rota_run where job >= :job and job <= :job and parent_id is null
 order by job desc, id desc limit 1 offset :keep;
 
--- name: prunable
+-- part: unneeded
 -- Not what is still needed: see `KEPT` in databases/statements. `limit 1` keeps each look a probe: PostgreSQL may answer an
 -- `exists` beside an `or` from a hash of the whole table.
-select r.id from rota_run r
-where r.job >= :job and (r.job, r.id) <= (:job, :newest) and r.state is not null and r.finished_at < :now - :keep_for
+r.state is not null and r.finished_at < :now - :keep_for
     and (r.parent_id is null or (select 1 from rota_run p where p.id = r.parent_id limit 1) is null)
     and not {kept_by_key}
     and not {kept_by_follower}
     and {replaced_in_lane}
     and not {kept_by_lane}
     and not {kept_by_cursor}
+
+-- name: prunable
+select r.id from rota_run r
+where r.job >= :job and (r.job, r.id) <= (:job, :newest) and {part unneeded}
 order by r.job, r.id limit :limit;
+
+-- name: prunable_among
+-- Those of these, which are locked, that are prunable still: by the conditions of the look that found them. How many newer
+-- runs there are is not asked again: they become fewer only by being deleted, which might have been later.
+select r.id from {rows id id} join rota_run r on r.id = rows.id where {part unneeded};
 
 -- name: kept_runs
 -- Runs that are to be purged: of each, why it is kept, if it is. By the same conditions as `prunable`, and the newest
@@ -55,7 +63,7 @@ from {rows id id} join rota_run r on r.id = rows.id
 order by r.id;
 
 -- name: lock_prunable
--- Skips what another janitor is at. Still final: a run that was pruned meanwhile may have been enqueued anew.
+-- Skips what another janitor, or somebody who comes to follow it, is at.
 select r.id, r.need from {rows id id} join rota_run r on r.id = rows.id where r.state is not null {for_update_skip r};
 
 -- name: drop_attempts

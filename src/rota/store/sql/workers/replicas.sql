@@ -154,9 +154,14 @@ select p.worker from rota_replica p where p.run_id = :id;
 -- name: drop_replicas_of
 delete from rota_replica where parent_id in (select rows.id from {rows id id});
 
--- name: runs_of_parents
+-- name: lock_replicas_of
 -- After their parents. One that somebody has at this moment goes with the next bite.
 select r.id from {rows id id} join rota_run r on r.parent_id = rows.id where r.state is not null {for_update_skip r};
+
+-- name: unneeded_replicas
+-- Those of these, which are locked, that nothing else needs. The others are pruned by themselves, once nothing does and
+-- their job has newer runs.
+select r.id from {rows id id} join rota_run r on r.id = rows.id where not {kept_by_key} and not {kept_by_follower};
 
 -- name: was_cleared_by
 select 1 from rota_event where kind = 'run' and subject = cast(:id as text) and type = 'cleared'
