@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
 
+from tests.explorer.scenes.absent import ABSENT
+from tests.explorer.scenes.displaced import DISPLACED
 from tests.explorer.scenes.held import HELD
 from tests.explorer.scenes.jobs import JOBS
 from tests.explorer.scenes.limited import LIMITED
@@ -14,7 +16,9 @@ from tests.explorer.scenes.scene import Scene
 from tests.explorer.scenes.scheduled import SCHEDULED
 from tests.explorer.scenes.waiting import WAITING
 
-SCENES = {scene.name: scene for scene in (HELD, WAITING, LIMITED, SCHEDULED, JOBS, OUTSIDE, REPLICATED)}
+SCENES = {
+    scene.name: scene for scene in (HELD, WAITING, LIMITED, SCHEDULED, DISPLACED, JOBS, OUTSIDE, REPLICATED, ABSENT)
+}
 
 
 def pairs(scene: Scene) -> Iterator[tuple[str, ...]]:

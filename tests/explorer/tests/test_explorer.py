@@ -30,6 +30,8 @@ SAMPLE = [
     ("jobs", "drop softly", "enqueue"),
     ("replicated", "report success", "cancel parent"),
     ("replicated", "hand back", "restrict"),
+    ("displaced", "plan", "cancel both"),
+    ("absent", "give up", "cancel absent"),
 ]
 ALL = [
     (name, *names) for name, scene in SCENES.items() for names in (*pairs(scene), *scene.triples)

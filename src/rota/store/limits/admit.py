@@ -36,7 +36,8 @@ async def lock(tx: Tx, runs: Sequence[LimitedRun], followed: Iterable[str] = ())
     if gates:
         # Lock order: runs before limits. Whoever ends a run holds its row while it waits for the run's limits, so a run
         # that was first locked under a limit's lock would deadlock with its end.
-        await cancel.reserve(tx, [*followed, *await _runs_to_stop(tx, runs)])
+        stops = await _runs_to_stop(tx, runs)
+        await cancel.reserve(tx, [*followed, *stops, *await cancel.entangled(tx, stops)])
         rows = [_limit_row(gate, job, Shut.NOBODY_WAITS) for _, (job, gate) in sorted(gates.items())]
         # A missing row cannot be locked: two first enqueues under a key would both count nobody, and both be admitted.
         await tx.fetch("make_limits", rows)

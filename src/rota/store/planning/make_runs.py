@@ -353,11 +353,15 @@ def _skipped(planned: Planned, reason: str | None) -> Planned:
 
 
 async def _lock(tx: Tx, pairs: Sequence[Pair], decided: Sequence[LimitedRun]) -> None:
-    """Everybody else's runs that this will touch, in one go and in order, because a batch that ends meanwhile does the
-    same: with those that a limit lets give way. Then the limits."""
+    """Lock everybody else's runs that this will touch, in one go and in order, because a batch that ends meanwhile does
+    the same: with those that a limit lets give way. Then the limits.
+    """
     coming = {planned.run_id for _, planned in pairs}
     decisions = [planned.decision for _, planned in pairs if isinstance(planned.decision, Create)]
-    touched = {id for create in decisions for id in (*create.supersedes, *create.cancels, *create.after)} - coming
+    displaced = {id for create in decisions for id in (*create.supersedes, *create.cancels)} - coming
+    # Those that end or begin to wait with them, too: each would be locked when its turn comes, in no order.
+    others = await cancel.entangled(tx, displaced)
+    touched = displaced.union(others, *(create.after for create in decisions)) - coming
     if decided:
         await admit.lock(tx, decided, touched)
     else:

@@ -75,6 +75,7 @@ async def _ask_to_stop(tx: Tx, run_id: str, reason: str | None, actor: str | Non
 
 async def expire_unclaimed(tx: Tx, run_id: str, reason: str, actor: str) -> bool:
     """A run that only one worker may have, which is gone for good. False: somebody has it by now."""
+    await _reserve_entangled(tx, run_id)
     return await _end_unclaimed(tx, run_id, RunState.EXPIRED, reason, actor) is not None
 
 
@@ -91,14 +92,14 @@ async def cancel_all_unclaimed(tx: Tx, run_ids: Iterable[str], reason: str | Non
     for (`cancel_unclaimed`).
     """
     rows = [(id,) for id in sorted(run_ids)]
-    entangled = [(str(id), str(other), first) for id, other, first in await tx.fetch("entangled", rows)]
-    chosen = {id for (id,) in rows} - {id for id, _, first in entangled if first}
+    found = [(str(id), str(other), first) for id, other, first in await tx.fetch("entangled", rows)]
+    chosen = {id for (id,) in rows} - {id for id, _, first in found if first}
     # Those that depend on them, too: they end later, and by then a cancel of one may have its row and wait for ours.
-    waiting = [(id,) for id in sorted(chosen.union(other for _, other, first in entangled if not first))]
+    waiting = [(id,) for id in sorted(chosen.union(other for _, other, first in found if not first))]
     # Ready rows in the order of ids, as dependents are taken, and only then runs, in the same order: `mark_followed`
     # takes runs without their ready rows.
-    found = [str(id) for (id,) in await tx.fetch("lock_waiting", waiting)] if chosen else []
-    locked = [(id,) for id in found if id in chosen]
+    ready = [str(id) for (id,) in await tx.fetch("lock_waiting", waiting)] if chosen else []
+    locked = [(id,) for id in ready if id in chosen]
     if not locked:
         return set()
     dropped = [(str(id), *facts) for id, *facts in await tx.fetch("drop_ready_each", locked)]
@@ -116,9 +117,16 @@ async def cancel_all_unclaimed(tx: Tx, run_ids: Iterable[str], reason: str | Non
 
 
 async def supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
-    """Like `cancel`, but a run that has not begun is skipped. None: it is final, or cannot be stopped."""
-    await _reserve_entangled(tx, run_id)
-    return await _supersede(tx, run_id, reason, actor)
+    """Like `cancel`, but a run that has not begun is skipped. None: it is final, or cannot be stopped.
+
+    The caller has reserved it, with those that are `entangled`: for one after the other, it would be too late.
+    """
+    if ended := await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor):
+        return ended
+    try:
+        return await cancel(tx, run_id, reason, actor)
+    except (NotCancellable, RunIsFinal, UnknownRun):
+        return None
 
 
 async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
@@ -133,7 +141,7 @@ async def give_way(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | N
         return None
     for lock in ("lock_free_ready", "lock_free_lease", "lock_free_outside"):
         if await tx.fetch(lock, id=run_id):
-            return await _supersede(tx, run_id, reason, actor)
+            return await supersede(tx, run_id, reason, actor)
     return None
 
 
@@ -145,15 +153,19 @@ async def fixed_among(tx: Tx, run_ids: Iterable[str]) -> set[str]:
 
 
 async def _reserve_entangled(tx: Tx, run_id: str) -> None:
-    """Reserve what the run waits for, since others come to wait for that in its place; and who waits for it, or for one
-    that would end with it.
+    # All of them now, leases first: `bequeath` marks the awaited runs later, and a completion of one of them would
+    # by then hold it and wait for our ready row (deadlock). Whoever waits is locked later, too, in the order of
+    # ids, which need not be that of the chain: a cancel further down would have its own row and wait for ours.
+    if others := await entangled(tx, [run_id]):
+        await reserve(tx, [run_id, *others])
+
+
+async def entangled(tx: Tx, run_ids: Iterable[str]) -> list[str]:
+    """Return what these runs wait for, since others come to wait for that in their place; and who waits for them, or
+    for one that would end with them. To be reserved together with them before they end.
     """
-    entangled = [(str(id), str(other), first) for id, other, first in await tx.fetch("entangled", [(run_id,)])]
-    if entangled:
-        # All of them now, leases first: `bequeath` marks the awaited runs later, and a completion of one of them would
-        # by then hold it and wait for our ready row (deadlock). Whoever waits is locked later, too, in the order of
-        # ids, which need not be that of the chain: a cancel further down would have its own row and wait for ours.
-        await reserve(tx, [run_id, *(other for _, other, _ in entangled)])
+    rows = [(id,) for id in sorted(set(run_ids))]
+    return [str(other) for _, other, _ in await tx.fetch("entangled", rows)] if rows else []
 
 
 async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
@@ -174,15 +186,6 @@ async def reserve(tx: Tx, run_ids: Iterable[str]) -> None:
     # After leases and ready rows, before limits. From here on nobody else can end one of these.
     if ids:
         await tx.fetch("lock_runs", [(id,) for id in ids])
-
-
-async def _supersede(tx: Tx, run_id: str, reason: str, actor: str) -> RunState | None:
-    if ended := await _end_unclaimed(tx, run_id, RunState.SKIPPED, reason, actor):
-        return ended
-    try:
-        return await cancel(tx, run_id, reason, actor)
-    except (NotCancellable, RunIsFinal, UnknownRun):
-        return None
 
 
 async def _end_unclaimed(
