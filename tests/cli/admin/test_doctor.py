@@ -68,8 +68,8 @@ def test_a_healthy_installation(database_url: str) -> None:
     code, found = lines(database_url)
     assert code == 0
     kind = "postgres" if database_url.startswith("postgres") else "sqlite"
-    server = ["durability", "vacuum"] if kind == "postgres" else []
-    if server:
+    server = ["durability", "vacuum"] if kind == "postgres" else ["sharing"]
+    if kind == "postgres":
         assert "fsync" in found["durability"][1]  # off, as it is a test
     assert {level for name, (level, _) in found.items() if name != "durability"} == {"ok"}
     assert found["queues"][1] == "no run waits for a worker"

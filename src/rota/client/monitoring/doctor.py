@@ -31,6 +31,7 @@ from rota.core.monitoring.doctor_host import (
     check_versions,
     check_workers,
 )
+from rota.core.monitoring.file_users import check_users
 from rota.core.workers.worker import Worker
 from rota.store import Store
 from rota.store.databases.statements import POSTGRES
@@ -101,8 +102,9 @@ async def _check_environment(store: Store, workers: Sequence[Worker]) -> list[Ch
     if store.database.dialect is POSTGRES:
         server = await doctor_facts.server_vitals(store.database)
         return [*check_versions(ours, workers, server, now), *check_server(server), epoch]
-    file = await doctor_facts.file_vitals(cast("SqliteDatabase", store.database))
-    return [*check_versions(ours, workers, None, now), check_file(file), epoch]
+    database = cast("SqliteDatabase", store.database)
+    file, users = await doctor_facts.file_vitals(database), await doctor_facts.file_users(database)
+    return [*check_versions(ours, workers, None, now), check_file(file), check_users(users), epoch]
 
 
 async def _clock_offset(store: Store) -> int:

@@ -17,6 +17,7 @@ from rota.core.limits.live import NO_KIND, place_of
 from rota.core.limits.quotas import prefixes
 from rota.core.monitoring.doctor import KIND, OperatorLimit, OperatorPause, OverdueSchedule, StuckRun, Symptoms
 from rota.core.monitoring.doctor_host import DeadRows, Durability, FileFacts, ServerFacts, Transaction
+from rota.core.monitoring.file_users import FileUsers
 from rota.core.schedules.backoff import cadence_warnings
 from rota.store.databases.database import Database, Tx
 from rota.store.ledger.explain import live_workers
@@ -119,6 +120,12 @@ async def planned_with(database: Database) -> str | None:
 
 async def file_vitals(database: SqliteDatabase) -> FileFacts:
     return await asyncio.to_thread(_measured, database.path)
+
+
+async def file_users(database: SqliteDatabase) -> FileUsers | None:
+    from rota.store.databases.sqlite.file_users import users_of  # loads apsw, as above
+
+    return await asyncio.to_thread(users_of, database.path)
 
 
 def _measured(name: str) -> FileFacts:

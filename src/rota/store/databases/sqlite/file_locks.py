@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import struct
 import sys
 import threading
@@ -33,6 +34,16 @@ _SHARED = _PENDING + 2, 510  # whoever has a file open holds them for reading, u
 _IN_USE = 128, 1  # of the index: likewise; who finds it free truncates the index
 _WRITING = _PENDING + 512, 1  # ours, as are the next: beyond what SQLite uses
 _CHECKPOINTING = _PENDING + 513, 1
+_CLOSED = _PENDING + 514, 1  # SQLite keeps a closed descriptor as long as others of the process have locks
+_MARK = re.compile(rf"OFDLCK .*READ .* ({_SHARED[0]} {sum(_SHARED) - 1}|{_CLOSED[0]} {_CLOSED[0]})$", re.MULTILINE)
+
+
+def locked_by_rota(told: str) -> bool:
+    """Return whether a descriptor has a lock of rota's connections, by what the system tells of it.
+
+    `told`: its file in `/proc/…/fdinfo`.
+    """
+    return _MARK.search(told) is not None
 
 
 class _Indexes:
@@ -128,6 +139,7 @@ class Locks:
         self._holds = False
         assert self._file is not None
         assert self._index is not None
+        _set(self._file, _READ, _CLOSED)
         _set(self._file, _NONE, _SHARED)
         # The index has one descriptor for all connections of a process: only the last one lets it go.
         with _indexes.lock:
