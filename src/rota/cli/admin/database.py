@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from rota.cli.options import Group, examples
-from rota.cli.terminal.format import instant_cell, text_cell
-from rota.cli.terminal.output import print_facts
-from rota.cli.verbs.looks import Reply
+from rota.cli.terminal.cells import facts_of
+from rota.cli.verbs.looks import facts
 from rota.cli.verbs.verb_command import Consent, verb_command
 from rota.client.client import Client
 from rota.client.monitoring.database import DatabaseClient
@@ -26,18 +25,12 @@ def database() -> None:
     """
 
 
-def _show(reply: Reply) -> None:
-    standing: DatabaseStanding = reply.value
-    print_facts(
-        [
-            ("kind", text_cell(standing.kind)),
-            ("epoch", text_cell(standing.epoch)),
-            ("since", instant_cell(standing.since, reply.now)),
-            ("held", text_cell("yes: a copy that nobody has accepted" if standing.held else "no")),
-            ("accepted_at", instant_cell(standing.accepted_at, reply.now)),
-            ("accepted_by", text_cell(standing.accepted_by)),
-        ]
+_show = facts(
+    facts_of(
+        "kind epoch since held accepted_at accepted_by",
+        held=lambda standing, _: "yes: a copy that nobody has accepted" if standing.held else "no",
     )
+)
 
 
 async def _standing(client: Client, _arguments: Mapping[str, Any]) -> DatabaseStanding:

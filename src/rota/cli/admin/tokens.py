@@ -8,12 +8,12 @@ from functools import partial
 import click
 
 from rota.cli.options import Group, examples
-from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, text_cell
+from rota.cli.terminal.cells import row_of
+from rota.cli.terminal.format import Columns, instant_cell
 from rota.cli.verbs.looks import Reply, sentence, table
 from rota.cli.verbs.verb_command import verb_command
 from rota.client.access.tokens import TokensClient
 from rota.core.access.roles import Token
-from rota.values.scope import scope_text
 
 _COLUMNS = Columns(
     ("id", "name", "role", "scope", "state", "expires", "last used", "created by"),
@@ -33,23 +33,18 @@ def token() -> None:
     """
 
 
-def _row(token: Token, now: datetime) -> list[Cell]:
-    return [
-        text_cell(token.id),
-        text_cell(token.name),
-        text_cell(token.role.value),
-        text_cell("" if token.scope is None else scope_text(token.scope)),
-        text_cell(_state(token, now)),
-        text_cell(_NEVER) if token.expires_at is None else instant_cell(token.expires_at, now),
-        text_cell(_NEVER) if token.used_at is None else age_cell(token.used_at, now),
-        text_cell(token.created_by or ""),
-    ]
-
-
 def _state(token: Token, now: datetime) -> str:
     if token.revoked_at is not None:
         return "revoked"
     return "expired" if token.expires_at is not None and token.expires_at <= now else "valid"
+
+
+_row = row_of(
+    _COLUMNS,
+    state=_state,
+    expires=lambda token, now: instant_cell(token.expires_at, now) if token.expires_at else _NEVER,
+    last_used=lambda token, now: token.used_at or _NEVER,
+)
 
 
 def _print_secret(reply: Reply) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from rota.cli.options import Group, examples
+from rota.cli.terminal.cells import row_of
 from rota.cli.terminal.expectation_format import breaches_text, expectations_text
-from rota.cli.terminal.format import Cell, Columns, age_cell, text_cell
+from rota.cli.terminal.format import Cell, Columns
 from rota.cli.verbs.looks import Reply, sentence, table
 from rota.cli.verbs.verb_command import verb_command
 from rota.cli.verbs.verb_options import Form
@@ -66,18 +67,19 @@ def state_of(expected: Expected) -> str:
     return "breached" if expected.breaches else "met"
 
 
-def _row(expected: Expected, now: datetime) -> list[Cell]:
+def _state_cell(expected: Expected, _: datetime) -> Cell:
     state = state_of(expected)
     symbol, colour = _STATES[state]
-    return [
-        text_cell(expected.kind),
-        text_cell(expected.subject),
-        Cell(state, f"{symbol} {state}", colour),
-        text_cell(expectations_text(expected)),
-        text_cell(expected.owner),
-        age_cell(expected.since, now),
-        Cell(breaches_text(expected, now), style="red"),
-    ]
+    return Cell(state, f"{symbol} {state}", colour)
+
+
+_row = row_of(
+    _COLUMNS,
+    name="subject",
+    state=_state_cell,
+    expected=lambda expected, _: expectations_text(expected),
+    breaches=lambda expected, now: Cell(breaches_text(expected, now), style="red"),
+)
 
 
 def _list(reply: Reply) -> None:

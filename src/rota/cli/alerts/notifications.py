@@ -10,7 +10,8 @@ from functools import partial
 import click
 
 from rota.cli.options import Group, examples
-from rota.cli.terminal.format import Cell, Columns, instant_cell, text_cell
+from rota.cli.terminal.cells import facts_of, row_of
+from rota.cli.terminal.format import Cell, Columns
 from rota.cli.verbs.looks import Reply, facts, sentence, table
 from rota.cli.verbs.verb_command import Consent, verb_command
 from rota.cli.verbs.verb_options import Settings
@@ -65,26 +66,22 @@ _SETTINGS: Settings = {
 }
 
 
-def _row(view: NotificationView, _: datetime) -> list[Cell]:
-    state = Cell("enabled", "● enabled", "green") if view.enabled else Cell("disabled", "○ disabled", "yellow")
-    return [text_cell(view.name), state, text_cell(", ".join(view.on)), text_cell(view.to), text_cell(_of(view))]
-
-
-def _of(view: NotificationView) -> str:
+def _of(view: NotificationView, _: datetime) -> str:
     named = [*(f"job {job}" for job in view.jobs), *(f"schedule {schedule}" for schedule in view.schedules)]
     return ", ".join(named) or "everything"
 
 
-def _facts(view: NotificationView, now: datetime) -> list[tuple[str, Cell]]:
-    return [
-        *zip(_COLUMNS.titles, _row(view, now), strict=True),
-        ("secret", text_cell(view.secret)),
-        ("include_payload", text_cell("yes" if view.include_payload else "no")),
-        ("at_most", text_cell(f"{view.at_most} an hour for one job")),
-        ("owner", text_cell(view.owner)),
-        ("created_at", instant_cell(view.created_at, now)),
-        ("updated_at", instant_cell(view.updated_at, now)),
-    ]
+def _state(view: NotificationView, _: datetime) -> Cell:
+    return Cell("enabled", "● enabled", "green") if view.enabled else Cell("disabled", "○ disabled", "yellow")
+
+
+_row = row_of(_COLUMNS, state=_state, of=_of)
+_facts = facts_of(
+    "name state on to of secret include_payload at_most owner created_at updated_at",
+    state=_state,
+    of=_of,
+    at_most=lambda view, _: f"{view.at_most} an hour for one job",
+)
 
 
 def _created(reply: Reply) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import click
 
 from rota.cli.jobs.live_limits import JOB_LIMIT
-from rota.cli.terminal.format import Cell, Columns, instant_cell, job_state_cell, text_cell
+from rota.cli.terminal.cells import facts_of, row_of
+from rota.cli.terminal.format import Cell, Columns
 from rota.cli.terminal.output import emit, on_terminal
 from rota.cli.terminal.run_format import print_new_run
 from rota.cli.verbs.looks import Reply, facts, table
@@ -20,7 +21,6 @@ from rota.client.client import Client
 from rota.client.jobs.jobs import JobVerbs
 from rota.client.runs.runs import RunVerbs
 from rota.core.jobs.status import RESUME_MODES, JobStatus
-from rota.core.monitoring.statistics import JobStats
 from rota.values.durations import span
 
 _PAGE = 500
@@ -57,33 +57,24 @@ def _many(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _stats_facts(stats: JobStats, now: datetime) -> list[tuple[str, Cell]]:
-    counts = ("total", "succeeded", "failed", "timed_out", "cancelled", "expired", "skipped")
-    rate = stats.success_rate
-    return [
-        ("job", text_cell(stats.job)),
-        *((name, text_cell(getattr(stats, name))) for name in counts),
-        ("success_rate", Cell("") if rate is None else Cell(f"{rate:.4f}", f"{rate:.1%}")),
-        ("average_duration_ms", _duration_cell(stats.average_duration_ms)),
-        ("p50_duration_ms", _duration_cell(stats.p50_duration_ms)),
-        ("p95_duration_ms", _duration_cell(stats.p95_duration_ms)),
-        ("first_at", instant_cell(stats.first_at, now)),
-        ("last_execution_at", instant_cell(stats.last_execution_at, now)),
-        ("next_scheduled_at", instant_cell(stats.next_scheduled_at, now)),
-    ]
+def _rate_cell(rate: float | None) -> Cell:
+    return Cell("") if rate is None else Cell(f"{rate:.4f}", f"{rate:.1%}")
 
 
 def _duration_cell(ms: int | None) -> Cell:
     return Cell("") if ms is None else Cell(str(ms), span(timedelta(milliseconds=ms)))
 
 
-def _status_row(status: JobStatus, _: datetime) -> list[Cell]:
-    counts = [text_cell(status.running), text_cell(status.waiting)]
-    return [text_cell(status.job), job_state_cell(status.state), *counts]
-
-
+_stats_facts = facts_of(
+    "job total succeeded failed timed_out cancelled expired skipped success_rate"
+    " average_duration_ms p50_duration_ms p95_duration_ms first_at last_execution_at next_scheduled_at",
+    success_rate=lambda stats, _: _rate_cell(stats.success_rate),
+    average_duration_ms=lambda stats, _: _duration_cell(stats.average_duration_ms),
+    p50_duration_ms=lambda stats, _: _duration_cell(stats.p50_duration_ms),
+    p95_duration_ms=lambda stats, _: _duration_cell(stats.p95_duration_ms),
+)
 _command = partial(verb_command, "", settings={"catch_up": {"type": Word(RESUME_MODES, open_ended=True)}})
-_status = table(_CHANGED_JOB_COLUMNS, _status_row)
+_status = table(_CHANGED_JOB_COLUMNS, row_of(_CHANGED_JOB_COLUMNS))
 
 COMMANDS = (
     _command(JobVerbs.pause_job, _status, "rota job pause crawl --reason 'the site is down'", name="pause"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 
 import click
@@ -10,16 +9,13 @@ import click
 from rota.cli.jobs import bulk_jobs, data_jobs, job_control
 from rota.cli.jobs.live_limits import limit_cell
 from rota.cli.options import Group, examples
+from rota.cli.terminal.cells import facts_of, row_of, yes_cell
 from rota.cli.terminal.expectation_format import expected_facts
-from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, job_state_cell, text_cell
+from rota.cli.terminal.format import Cell, Columns, text_cell
 from rota.cli.terminal.output import json_text, print_facts
 from rota.cli.verbs.looks import Reply, table
 from rota.cli.verbs.verb_command import verb_command
 from rota.client.jobs.jobs import JobVerbs
-from rota.core.jobs.job import JobDefinition
-from rota.core.jobs.status import JobStatus, JobView
-from rota.core.limits.live import LiveLimit
-from rota.values.durations import format_duration
 from rota.values.sizes import format_size
 
 _JOB_COLUMNS = Columns(
@@ -37,76 +33,45 @@ def job() -> None:
     """List, show, pause, cancel and retry jobs; create data jobs."""
 
 
-def _row(job: JobView, now: datetime) -> list[Cell]:
-    enabled = Cell("yes", "yes", "green") if job.enabled else Cell("no", "no", "yellow")
-    return [
-        text_cell(job.name),
-        job_state_cell(job.status.state),
-        age_cell(job.status.last_run_at, now),
-        age_cell(job.status.next_at, now),
-        text_cell(job.version),
-        text_cell(job.queue),
-        enabled,
-        text_cell(job.description.partition("\n")[0]),
-    ]
-
-
-def _status_facts(status: JobStatus, now: datetime) -> list[tuple[str, Cell]]:
-    return [
-        ("state", job_state_cell(status.state)),
-        ("running", text_cell(status.running)),
-        ("waiting", text_cell(status.waiting)),
-        ("last_run_at", instant_cell(status.last_run_at, now)),
-        ("next_at", instant_cell(status.next_at, now)),
-        ("paused_at", instant_cell(status.paused_at, now)),
-        ("paused_by", text_cell(status.paused_by)),
-        ("pause_reason", text_cell(status.pause_reason)),
-        *_limit_facts(status.live_limit, now),
-    ]
-
-
-def _limit_facts(limit: LiveLimit | None, now: datetime) -> list[tuple[str, Cell]]:
-    if limit is None:
-        return [("live_limit", Cell(""))]
-    return [
-        ("live_limit", limit_cell(limit)),
-        ("limited_since", instant_cell(limit.since, now)),
-        ("limited_by", text_cell(limit.by)),
-        ("limit_reason", text_cell(limit.reason)),
-        ("limited_until", instant_cell(limit.until, now)),
-    ]
-
-
-def _facts(definition: JobDefinition) -> list[tuple[str, Cell]]:
-    return [
-        ("job", text_cell(definition.name)),
-        ("version", text_cell(definition.version)),
-        ("kind", text_cell(definition.kind)),
-        *((name, text_cell(value)) for name, value in data_jobs.facts(definition)),
-        ("enabled", text_cell("yes" if definition.enabled else "no")),
-        ("queue", text_cell(definition.queue)),
-        ("priority", text_cell(definition.priority)),
-        ("max_attempts", text_cell(definition.retry.max_attempts)),
-        ("backoff", text_cell(json_text(definition.retry.backoff))),
-        ("timeout", text_cell(format_duration(definition.timeout) if definition.timeout else None)),
-        ("on_lost", text_cell(definition.on_lost)),
-        ("isolation", text_cell(definition.isolation)),
-        ("cpu_limit", text_cell(format_duration(definition.cpu_limit) if definition.cpu_limit else None)),
-        ("memory_limit", text_cell(format_size(definition.memory_limit) if definition.memory_limit else None)),
-        ("local_retries", text_cell(definition.local_retries or None)),
-        ("cancellable", text_cell("yes" if definition.cancel.supported else "no")),
-        ("unique", text_cell(json_text(definition.unique) if definition.unique else None)),
-        ("limits", text_cell(json_text(definition.limits) if definition.limits else None)),
-        ("tags", text_cell(", ".join(definition.tags))),
-        ("description", text_cell(definition.description)),
-        ("payload", Cell(json_text(definition.payload_schema), json_text(definition.payload_schema, indent=2))),
-    ]
+_row = row_of(
+    _JOB_COLUMNS,
+    job="name",
+    state="status.state",
+    last="status.last_run_at",
+    next="status.next_at",
+    enabled=lambda job, _: yes_cell(job.enabled, "green", "yellow"),
+    description=lambda job, _: job.description.partition("\n")[0],
+)
+_status_facts = facts_of("state running waiting last_run_at next_at paused_at paused_by pause_reason")
+_limit_facts = facts_of(
+    "live_limit limited_since limited_by limit_reason limited_until",
+    live_limit=lambda limit, _: limit_cell(limit),
+    limited_since="since",
+    limited_by="by",
+    limit_reason="reason",
+    limited_until="until",
+)
+_head_facts = facts_of("job version kind", job="name")
+_facts = facts_of(
+    "enabled queue priority max_attempts backoff timeout on_lost isolation cpu_limit memory_limit local_retries"
+    " cancellable unique limits tags description payload",
+    max_attempts="retry.max_attempts",
+    backoff="retry.backoff",
+    memory_limit=lambda job, _: format_size(job.memory_limit) if job.memory_limit else None,
+    local_retries=lambda job, _: job.local_retries or None,
+    cancellable="cancel.supported",
+    limits=lambda job, _: json_text(job.limits) if job.limits else None,
+    payload="payload_schema",
+)
 
 
 def _show(reply: Reply) -> None:
-    first, *rest = _facts(reply.value)
-    status = _status_facts(reply.value.status, reply.now)
-    print_facts([first, *status, *expected_facts(reply.also, reply.now), *rest])
+    job, now = reply.value, reply.now
+    limit = job.status.live_limit
+    (name, *head), status = _head_facts(job, now), _status_facts(job.status, now)
+    status += [("live_limit", Cell(""))] if limit is None else _limit_facts(limit, now)
+    does = [(word, text_cell(value)) for word, value in data_jobs.facts(job)]
+    print_facts([name, *status, *expected_facts(reply.also, now), *head, *does, *_facts(job, now)])
 
 
 _command = partial(verb_command, "")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 
 import click
 
 from rota.cli.jobs.live_limits import QUEUE_LIMIT, limit_cell
 from rota.cli.options import Group, examples
-from rota.cli.terminal.format import Cell, Columns, text_cell
+from rota.cli.terminal.cells import row_of, yes_cell
+from rota.cli.terminal.format import Columns
 from rota.cli.verbs.looks import Reply, sentence, table
 from rota.cli.verbs.verb_command import verb_command
 from rota.client.jobs.jobs import JobVerbs
-from rota.core.jobs.queues import Queue
 
 _COLUMNS = Columns(("queue", "running", "queued", "scheduled", "paused", "reason", "limit"), cut=("queue", "reason"))
 
@@ -23,11 +22,12 @@ def queue() -> None:
     """List, pause, resume and limit queues."""
 
 
-def _row(queue: Queue, _: datetime) -> list[Cell]:
-    counts = (queue.queue, queue.running, queue.queued, queue.scheduled)
-    paused = Cell("no", "no") if queue.paused is None else Cell("yes", "yes", "yellow")
-    reason = text_cell(queue.paused.reason if queue.paused else None)
-    return [*map(text_cell, counts), paused, reason, limit_cell(queue.live_limit)]
+_row = row_of(
+    _COLUMNS,
+    paused=lambda queue, _: yes_cell(queue.paused is not None, "yellow"),
+    reason=lambda queue, _: queue.paused and queue.paused.reason,
+    limit=lambda queue, _: limit_cell(queue.live_limit),
+)
 
 
 def _resumed(reply: Reply) -> None:

@@ -8,7 +8,8 @@ from functools import partial
 import click
 
 from rota.cli.options import Group, examples
-from rota.cli.terminal.format import Cell, Columns, text_cell
+from rota.cli.terminal.cells import facts_of, row_of, yes_cell
+from rota.cli.terminal.format import Columns
 from rota.cli.verbs.looks import Reply, facts, sentence, table
 from rota.cli.verbs.verb_command import verb_command
 from rota.cli.verbs.verb_options import scope_form
@@ -28,26 +29,25 @@ def quota() -> None:
     """
 
 
-def _cells(quota: QuotaOf, _: datetime) -> list[Cell]:
-    name = quota.kind if quota.id is None else scope_text(Scope(quota.kind, quota.id))
-    paused = Cell("yes", "yes", "yellow") if quota.paused else Cell("no", "no")
-    facts = (name, quota.max_concurrency, quota.max_queued, quota.rate, quota.owner)
-    return [*map(text_cell, facts), paused]
+def _name(quota: QuotaOf, _: datetime) -> str:
+    return quota.kind if quota.id is None else scope_text(Scope(quota.kind, quota.id))
 
 
+_row = row_of(_COLUMNS, scope=_name, paused=lambda quota, _: yes_cell(quota.paused, "yellow"))
+_facts = facts_of(" ".join(_COLUMNS.titles), scope=_name, paused=lambda quota, _: yes_cell(quota.paused, "yellow"))
 _command = partial(verb_command, "quotas")
 _of_scope = partial(_command, forms=(scope_form,), settings={"rate": {"metavar": "N/DURATION"}})
 
 for command in (
     _command(
         QuotasClient.list,
-        table(_COLUMNS, _cells, "no quotas: set one with `rota quota update KIND/ID`"),
+        table(_COLUMNS, _row, "no quotas: set one with `rota quota update KIND/ID`"),
         "rota quota list",
         "rota quota list --json",
     ),
     _of_scope(
         QuotasClient.get,
-        facts(lambda quota, now: list(zip(_COLUMNS.titles, _cells(quota, now), strict=True))),
+        facts(_facts),
         "rota quota get tenant/42",
         "rota quota get tenant --json",
     ),

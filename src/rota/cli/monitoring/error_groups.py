@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from rota.cli.options import instant_of
-from rota.cli.terminal.format import Cell, Columns, age_cell, chart, text_cell
+from rota.cli.terminal.cells import row_of
+from rota.cli.terminal.format import Cell, Columns, chart
 from rota.cli.terminal.output import on_terminal, print_rows
 from rota.cli.verbs.looks import Reply
 from rota.cli.verbs.verb_command import verb_command
@@ -47,18 +48,19 @@ def _show(reply: Reply) -> None:
         click.echo("note: there are more failed runs than were read", err=True)
 
 
-def _row(group: ErrorGroup, now: datetime) -> list[Cell]:
+def _error_cell(group: ErrorGroup, _: datetime) -> Cell:
     error = ": ".join(part for part in (group.type, group.message) if part)
-    return [
-        text_cell(group.fingerprint),
-        text_cell(group.job),
-        text_cell(group.count),
-        Cell(",".join(map(str, group.histogram)), chart(group.histogram)),
-        age_cell(group.first_at, now),
-        age_cell(group.last_at, now),
-        text_cell(group.last_run_id),
-        Cell(error, error.partition("\n")[0], "red"),
-    ]
+    return Cell(error, error.partition("\n")[0], "red")
+
+
+_row = row_of(
+    _COLUMNS,
+    when=lambda group, _: Cell(",".join(map(str, group.histogram)), chart(group.histogram)),
+    first="first_at",
+    last="last_at",
+    run="last_run_id",
+    error=_error_cell,
+)
 
 
 error_groups = verb_command(

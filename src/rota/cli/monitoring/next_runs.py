@@ -6,7 +6,8 @@ from datetime import datetime
 
 import click
 
-from rota.cli.terminal.format import Cell, Columns, rfc3339, short_id, text_cell
+from rota.cli.terminal.cells import row_of
+from rota.cli.terminal.format import Cell, Columns, rfc3339, run_id_cell
 from rota.cli.terminal.output import on_terminal, print_rows
 from rota.cli.verbs.looks import Reply
 from rota.cli.verbs.verb_command import verb_command
@@ -28,20 +29,12 @@ def _show(reply: Reply) -> None:
         click.echo(f"note: {upcoming.total} within {length}, of which {len(upcoming.items)} are listed", err=True)
 
 
-def _row(item: UpcomingRun, now: datetime) -> list[Cell]:
+def _due_cell(item: UpcomingRun, now: datetime) -> Cell:
     left = item.at - now
-    due = Cell("", span(left)) if left.total_seconds() > 0 else Cell("", f"due {span(-left)} ago", "yellow")
-    return [
-        Cell(rfc3339(item.at), f"{item.at:%H:%M:%S} UTC"),
-        due,
-        text_cell(item.job),
-        text_cell(item.schedule),
-        Cell("") if item.run_id is None else Cell(item.run_id, short_id(item.run_id)),
-        text_cell(_note(item)),
-    ]
+    return Cell("", span(left)) if left.total_seconds() > 0 else Cell("", f"due {span(-left)} ago", "yellow")
 
 
-def _note(item: UpcomingRun) -> str:
+def _note(item: UpcomingRun, _: datetime) -> str:
     """Return why it begins then: the rule of its schedule, or a retry."""
     if item.run_id is not None:
         return f"retry after attempt {item.attempt}" if item.attempt else "delayed"
@@ -51,6 +44,15 @@ def _note(item: UpcomingRun) -> str:
     if item.more:
         parts.append(f"and {item.more} more times")
     return ", ".join(part for part in parts if part)
+
+
+_row = row_of(
+    _COLUMNS,
+    at=lambda item, _: Cell(rfc3339(item.at), f"{item.at:%H:%M:%S} UTC"),
+    run=lambda item, _: run_id_cell(item.run_id),
+    note=_note,
+    **{"in": _due_cell},
+)
 
 
 upcoming = verb_command(

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from rota.cli.terminal.cells import json_cell, row_of
 from rota.cli.terminal.format import Cell, Columns, instant_cell, rfc3339, state_cell, text_cell
 from rota.cli.terminal.output import emit, json_text, on_terminal, print_rows
 from rota.core.calendar.describe import describe
@@ -140,7 +141,7 @@ def schedule_facts(schedule: Schedule, now: datetime) -> list[tuple[str, Cell]]:
         ("trigger", text_cell(json_text(trigger))),
         ("next_plan", next_cell(schedule, now)),
         ("job", text_cell(schedule.job)),
-        ("payload", _json_cell(document.get("payload"))),
+        ("payload", json_cell(document.get("payload"))),
         ("scopes", _scopes_cell(document.get("scopes"))),
         *((name, text_cell(sentence)) for name, sentence in policies(definition)),
         *((key, _value_cell(value)) for key, value in others.items()),
@@ -163,10 +164,6 @@ def _value_cell(value: object) -> Cell:
     return text_cell(value if isinstance(value, str) else json_text(value))
 
 
-def _json_cell(value: object) -> Cell:
-    return Cell("") if value is None else Cell(json_text(value), json_text(value, indent=2))
-
-
 def fire_row(fire: Fire, now: datetime) -> list[Cell]:
     marks = "; ".join(_MARKS[mark] for mark in fire.marks)
     return [
@@ -180,10 +177,13 @@ def print_fires(fires: Sequence[Fire], now: datetime, *, none: str) -> None:
     print_rows(FIRE_COLUMNS, [fire_row(fire, now) for fire in fires], none=none)
 
 
-def changed_row(schedule: Schedule, now: datetime) -> list[Cell]:
-    """Return the row of a schedule that a command changed."""
-    cells = [text_cell(schedule.name), schedule_state_cell(schedule), next_cell(schedule, now), text_cell(schedule.job)]
-    return [*cells, notes_cell(schedule, now)]
+changed_row = row_of(
+    CHANGED_COLUMNS,
+    state=lambda schedule, _: schedule_state_cell(schedule),
+    next=next_cell,
+    notes=notes_cell,
+)
+"""Row of a schedule that a command changed."""
 
 
 def print_heading(text: str) -> None:

@@ -7,7 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from rota.cli.terminal.format import Cell, Columns, span_cell, step_state_cell, text_cell
+from rota.cli.terminal.cells import row_of
+from rota.cli.terminal.format import Cell, Columns, span_cell, text_cell
 from rota.cli.terminal.output import on_terminal
 from rota.cli.terminal.run_format import error_line
 from rota.client.client import Client
@@ -104,18 +105,6 @@ def progress_facts(snapshot: RunSnapshot) -> list[tuple[str, Cell]]:
     return [*facts, ("summary", text_cell(progress.summary)), ("steps", Cell(steps))]
 
 
-def step_row(step: Step, now: datetime) -> list[Cell]:
-    return [
-        Cell(step.id, f"{step.id} ({step.name})" if step.name else step.id),
-        step_state_cell(step.state),
-        _took(step, now),
-        text_cell(step.attempt),
-        Cell("" if step.percentage is None else f"{step.percentage:g}", percent(step.percentage)),
-        text_cell(step.summary),
-        step_error(step.error),
-    ]
-
-
 def _took(step: Step, now: datetime) -> Cell:
     """Return how long a step took. A step that was open when its attempt ended has no end of its own."""
     if step.kept_from is not None:
@@ -127,3 +116,12 @@ def _took(step: Step, now: datetime) -> Cell:
 
 def step_error(error: RunError | None) -> Cell:
     return Cell("") if error is None else Cell(error_line(error), style="red")
+
+
+step_row = row_of(
+    STEP_COLUMNS,
+    step=lambda step, _: Cell(step.id, f"{step.id} ({step.name})" if step.name else step.id),
+    took=_took,
+    done=lambda step, _: Cell("" if step.percentage is None else f"{step.percentage:g}", percent(step.percentage)),
+    error=lambda step, _: step_error(step.error),
+)

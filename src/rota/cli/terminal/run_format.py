@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, span_cell, state_cell, text_cell
+from rota.cli.terminal.cells import facts_of, json_cell, row_of
+from rota.cli.terminal.format import Cell, Columns, span_cell, state_cell, text_cell
 from rota.cli.terminal.output import emit, json_text, on_terminal, print_json, print_rows
 from rota.core.ledger.family import FamilyRun
-from rota.core.runs.dependencies import RelatedRun
 from rota.core.runs.run import Attempt, Measures, Run, RunError
 from rota.core.schedules.job_triggers import because, cause_of
 from rota.core.workers.replicas import Replica
-from rota.values.scope import scope_text
 
 RUN_COLUMNS = Columns(
     ("id", "state", "job", "created", "took", "attempt", "queue"),
@@ -28,93 +27,11 @@ REPLICA_COLUMNS = Columns(("worker", "state", "attempt", "run", "error"), cut=("
 RELATED_COLUMNS = Columns(("id", "state", "job", "on", "otherwise"), cut=("job",), spare=("otherwise",))
 MEMBER_COLUMNS = Columns(("id", "state", "job", "because_of"), cut=("job", "because_of"), spare=("because_of",))
 _CHANGED_RUN_COLUMNS = Columns(("id", "state", "job"), cut=("job",))
+_changed_row = row_of(_CHANGED_RUN_COLUMNS)
+_PRUNED = Cell("", "pruned")
 
 
-def run_row(run: Run, now: datetime) -> list[Cell]:
-    return [
-        text_cell(run.id),
-        state_cell(run.state),
-        text_cell(run.job),
-        age_cell(run.created_at, now),
-        span_cell(run.started_at, run.finished_at, now),
-        Cell(str(run.attempt), f"{run.attempt}/{run.max_attempts}"),
-        text_cell(run.queue),
-    ]
-
-
-def run_facts(run: Run, now: datetime) -> list[tuple[str, Cell]]:
-    version = f"{run.job} (version {run.job_version})"
-    return [
-        ("id", text_cell(run.id)),
-        ("state", state_cell(run.state)),
-        ("reason", text_cell(run.reason)),
-        ("cancelled_by", text_cell(run.cancelled_by)),
-        ("job", Cell(run.job, version)),
-        ("queue", text_cell(run.queue)),
-        ("priority", text_cell(run.priority)),
-        ("scope", text_cell(scope_text(run.scope))),
-        ("key", text_cell(run.key)),
-        ("schedule", text_cell(run.schedule)),
-        ("because", _because_cell(run)),
-        ("plan_time", instant_cell(run.plan_time, now)),
-        ("covers_from", instant_cell(run.covers_from, now)),
-        ("missed_count", text_cell(run.missed_count or None)),
-        ("attempt", text_cell(f"{run.attempt}/{run.max_attempts}")),
-        ("created_at", instant_cell(run.created_at, now)),
-        ("run_at", instant_cell(run.run_at, now)),
-        ("started_at", instant_cell(run.started_at, now)),
-        ("finished_at", instant_cell(run.finished_at, now)),
-        ("took", span_cell(run.started_at, run.finished_at, now)),
-        *([("fence", text_cell(run.fence))] if run.wait_until else []),
-        ("wait_since", instant_cell(run.wait_since, now)),
-        ("wait_until", instant_cell(run.wait_until, now)),
-        ("worker", text_cell(run.worker_id)),
-        ("retry_of", text_cell(run.retry_of)),
-        ("replica_of", text_cell(run.parent_id)),
-        ("tags", text_cell(", ".join(run.tags))),
-        ("metadata", _json_cell(run.metadata or None)),
-        ("payload", _json_cell(run.payload)),
-        ("result", _json_cell(run.result)),
-        ("fingerprint", text_cell(run.error.fingerprint if run.error else None)),
-        ("error", _error_cell(run.error)),
-    ]
-
-
-def attempt_row(attempt: Attempt, now: datetime) -> list[Cell]:
-    return [
-        text_cell(attempt.no),
-        text_cell(attempt.outcome.value if attempt.outcome else "running"),
-        text_cell(attempt.worker_id),
-        age_cell(attempt.claimed_at, now),
-        span_cell(attempt.started_at or attempt.claimed_at, attempt.ended_at, now),
-        Cell(error_line(attempt.error) if attempt.error else "", style="red"),
-        _measured_cell(attempt),
-    ]
-
-
-def replica_row(replica: Replica, _: datetime) -> list[Cell]:
-    state = state_cell(replica.state)
-    cleared = Cell(f"{state.plain} (cleared)", f"{state.shown or state.plain} (cleared)")
-    return [
-        text_cell(replica.worker or "any worker"),
-        cleared if replica.cleared else state,
-        text_cell(replica.attempt),
-        text_cell(replica.run_id),
-        Cell(replica.error or "", style="red"),
-    ]
-
-
-def member_row(run: FamilyRun, before: Sequence[str]) -> list[Cell]:
-    state = Cell("", "pruned") if run.state is None else state_cell(run.state)
-    return [text_cell(run.id), state, text_cell(run.job), text_cell(", ".join(before))]
-
-
-def related_row(run: RelatedRun, _: datetime) -> list[Cell]:
-    state = Cell("", "pruned") if run.state is None else state_cell(run.state)
-    return [text_cell(run.id), state, text_cell(run.job), text_cell(run.on), text_cell(run.otherwise)]
-
-
-def _measured_cell(attempt: Attempt) -> Cell:
+def _measured(attempt: Attempt, _: datetime) -> Cell:
     measures = Measures(attempt.cpu_time_ms, attempt.memory_peak_mb, attempt.counters)
     return Cell(json_text(measures), attempt.measured) if measures != Measures() else Cell("")
 
@@ -123,13 +40,85 @@ def error_line(error: RunError) -> str:
     return f"{error.type}: {error.message}"
 
 
+def _because(run: Run, _: datetime) -> str | None:
+    cause = cause_of(run.metadata)
+    return None if cause is None else because(cause).removeprefix("because ")
+
+
+def _error_cell(error: RunError | None) -> Cell:
+    if error is None:
+        return Cell("")
+    return Cell(error_line(error), (error.traceback or error_line(error)).rstrip(), "red")
+
+
+run_row = row_of(
+    RUN_COLUMNS,
+    created="created_at",
+    took=lambda run, now: span_cell(run.started_at, run.finished_at, now),
+    attempt=lambda run, _: Cell(str(run.attempt), f"{run.attempt}/{run.max_attempts}"),
+)
+_facts = facts_of(
+    "id state reason cancelled_by job queue priority scope key schedule because plan_time covers_from missed_count"
+    " attempt created_at run_at started_at finished_at took fence wait_since wait_until worker retry_of replica_of tags"
+    " metadata payload result fingerprint error",
+    job=lambda run, _: Cell(run.job, f"{run.job} (version {run.job_version})"),
+    because=_because,
+    missed_count=lambda run, _: run.missed_count or None,
+    attempt=lambda run, _: f"{run.attempt}/{run.max_attempts}",
+    took=lambda run, now: span_cell(run.started_at, run.finished_at, now),
+    worker="worker_id",
+    replica_of="parent_id",
+    metadata=lambda run, _: run.metadata or None,
+    result=lambda run, _: json_cell(run.result),
+    fingerprint=lambda run, _: run.error and run.error.fingerprint,
+    error=lambda run, _: _error_cell(run.error),
+)
+
+
+def run_facts(run: Run, now: datetime) -> list[tuple[str, Cell]]:
+    """Return facts of a run. The fence is one only of a run that waits for somebody who has to name it."""
+    return [fact for fact in _facts(run, now) if fact[0] != "fence" or run.wait_until]
+
+
+attempt_row = row_of(
+    ATTEMPT_COLUMNS,
+    attempt="no",
+    outcome=lambda attempt, _: attempt.outcome or "running",
+    worker="worker_id",
+    claimed="claimed_at",
+    took=lambda attempt, now: span_cell(attempt.started_at or attempt.claimed_at, attempt.ended_at, now),
+    error=lambda attempt, _: Cell(error_line(attempt.error) if attempt.error else "", style="red"),
+    measured=_measured,
+)
+
+
+def _replica_state(replica: Replica, _: datetime) -> Cell:
+    state = state_cell(replica.state)
+    cleared = Cell(f"{state.plain} (cleared)", f"{state.shown or state.plain} (cleared)")
+    return cleared if replica.cleared else state
+
+
+replica_row = row_of(
+    REPLICA_COLUMNS,
+    worker=lambda replica, _: replica.worker or "any worker",
+    state=_replica_state,
+    run="run_id",
+    error=lambda replica, _: Cell(replica.error or "", style="red"),
+)
+related_row = row_of(RELATED_COLUMNS, state=lambda run, _: _PRUNED if run.state is None else run.state)
+
+
+def member_row(run: FamilyRun, before: Sequence[str]) -> list[Cell]:
+    state = _PRUNED if run.state is None else state_cell(run.state)
+    return [text_cell(run.id), state, text_cell(run.job), text_cell(", ".join(before))]
+
+
 def print_run(run: Run, *, as_json: bool) -> None:
     """Print a run that a command changed: its id and state, or all of it as JSON."""
     if as_json:
         print_json(run)
     elif on_terminal():
-        state = state_cell(run.state)
-        print_rows(_CHANGED_RUN_COLUMNS, [[text_cell(run.id), state, text_cell(run.job)]], none="")
+        print_rows(_CHANGED_RUN_COLUMNS, [_changed_row(run, run.created_at)], none="")
     else:
         emit(f"{run.id}\t{run.state.value}")
 
@@ -140,18 +129,3 @@ def print_new_run(run: Run, *, as_json: bool) -> None:
         print_run(run, as_json=as_json)
     else:
         emit(run.id)
-
-
-def _because_cell(run: Run) -> Cell:
-    cause = cause_of(run.metadata)
-    return Cell("") if cause is None else text_cell(because(cause).removeprefix("because "))
-
-
-def _json_cell(value: object) -> Cell:
-    return Cell("") if value is None else Cell(json_text(value), json_text(value, indent=2))
-
-
-def _error_cell(error: RunError | None) -> Cell:
-    if error is None:
-        return Cell("")
-    return Cell(error_line(error), (error.traceback or error_line(error)).rstrip(), "red")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 import click
 
 from rota.cli.options import Group, examples, queues_of
-from rota.cli.terminal.format import Cell, Columns, age_cell, instant_cell, span_cell, text_cell, worker_state_cell
+from rota.cli.terminal.cells import facts_of, row_of
+from rota.cli.terminal.format import Cell, Columns, span_cell
 from rota.cli.terminal.output import print_facts, print_rows
 from rota.cli.verbs.looks import Reply, table
 from rota.cli.verbs.verb_command import Consent, verb_command
 from rota.client.workers.workers import WorkersClient
-from rota.core.workers.worker import OperatorRequest, Worker, WorkerRun, WorkerState
+from rota.core.workers.worker import OperatorRequest, Worker, WorkerState
 from rota.values.durations import format_duration
 
 _COLUMNS = Columns(
@@ -37,50 +37,8 @@ def workers() -> None:
     """
 
 
-def _row(worker: Worker, now: datetime) -> list[Cell]:
-    return [
-        text_cell(worker.id),
-        worker_state_cell(worker.state),
-        text_cell(worker.host),
-        text_cell(worker.held),
-        text_cell(worker.slots),
-        _queues_cell(worker.queues),
-        age_cell(worker.seen_at, now),
-        text_cell(worker.version),
-        text_cell(",".join(worker.labels)),
-        _below(_asked_cell(worker.asked)),
-    ]
-
-
 def _below(cell: Cell) -> Cell:
     return Cell(cell.plain, f"requested: {cell.plain}" if cell.plain else "")
-
-
-def _facts(worker: Worker, now: datetime) -> list[tuple[str, Cell]]:
-    return [
-        ("id", text_cell(worker.id)),
-        ("name", text_cell(worker.name)),
-        ("state", worker_state_cell(worker.state)),
-        ("host", text_cell(worker.host)),
-        ("pid", text_cell(worker.pid)),
-        ("version", text_cell(worker.version)),
-        ("app_version", text_cell(worker.app_version)),
-        ("labels", text_cell(", ".join(worker.labels))),
-        ("queues", _queues_cell(worker.queues)),
-        ("jobs", text_cell(", ".join(worker.jobs))),
-        ("slots", text_cell(worker.slots)),
-        ("held", text_cell(worker.held)),
-        ("heartbeat", text_cell(worker.heartbeat and format_duration(worker.heartbeat))),
-        ("poll", text_cell(worker.poll and format_duration(worker.poll))),
-        ("started_at", instant_cell(worker.started_at, now)),
-        ("seen_at", instant_cell(worker.seen_at, now)),
-        ("asked", _asked_cell(worker.asked)),
-        ("asked_by", text_cell(worker.asked_by)),
-    ]
-
-
-def _run_row(run: WorkerRun, now: datetime) -> list[Cell]:
-    return [text_cell(run.id), text_cell(run.job), text_cell(run.attempt), span_cell(run.claimed_at, None, now)]
 
 
 def _queues_cell(queues: dict[str, int]) -> Cell:
@@ -98,6 +56,23 @@ def _asked_cell(request: OperatorRequest | None) -> Cell:
     words += [f"heartbeat {format_duration(settings.heartbeat)}"] if settings.heartbeat else []
     words += [f"poll {format_duration(settings.poll)}"] if settings.poll else []
     return Cell(", ".join(words))
+
+
+_row = row_of(
+    _COLUMNS,
+    runs="held",
+    queues=lambda worker, _: _queues_cell(worker.queues),
+    last_heartbeat="seen_at",
+    labels=lambda worker, _: ",".join(worker.labels),
+    requested=lambda worker, _: _below(_asked_cell(worker.asked)),
+)
+_facts = facts_of(
+    "id name state host pid version app_version labels queues jobs slots held heartbeat poll started_at seen_at asked"
+    " asked_by",
+    queues=lambda worker, _: _queues_cell(worker.queues),
+    asked=lambda worker, _: _asked_cell(worker.asked),
+)
+_run_row = row_of(_RUN_COLUMNS, run="id", **{"for": lambda run, now: span_cell(run.claimed_at, None, now)})
 
 
 def _show(reply: Reply) -> None:
