@@ -40,6 +40,15 @@ def rota(url: str, *words: str, code: int = 0, given: str | None = None, **envir
     return result
 
 
+def test_without_a_secret_no_variable_is_missed(url: str) -> None:
+    create = ("notification", "create", "ops", "--to", "https://example.com")
+    assert rota(url, *create).stderr == ""
+    assert (
+        "HOOK_SECRET is not set here"
+        in rota(url, *create[:2], "chat", *create[3:], "--secret", "env:HOOK_SECRET").stderr
+    )
+
+
 def test_made_shown_and_removed(url: str) -> None:
     rota(
         url,

@@ -87,8 +87,9 @@ _facts = facts_of(
 def _created(reply: Reply) -> None:
     for job in sorted(set(reply.value.jobs) - reply.also):
         click.echo(f"note: there is no job named {job} yet", err=True)
-    variable = (reply.typed["secret"] or "").removeprefix(ENV)
-    if reply.typed["secret"] != variable and variable not in os.environ:
+    secret = reply.typed["secret"] or ""
+    variable = secret.removeprefix(ENV)
+    if secret != variable and variable not in os.environ:
         click.echo(f"note: {variable} is not set here; the sending process needs it", err=True)
     _table(reply)
 
