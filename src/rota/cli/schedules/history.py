@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -10,14 +10,13 @@ from typing import Any
 import click
 import msgspec
 
-from rota.cli.connect import actor, ask
+from rota.cli.connect import ask
 from rota.cli.options import examples, instant_of, shared
 from rota.cli.schedules.schedule_format import local_time
-from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.format import Cell, Columns, rfc3339, run_id_cell, text_cell
 from rota.cli.terminal.output import emit, on_terminal, print_json, print_rows
 from rota.cli.verbs.looks import Reply
-from rota.cli.verbs.verb_command import carries_out, verb_command
+from rota.cli.verbs.verb_command import Consent, carries_out, verb_command
 from rota.cli.verbs.verb_options import Word
 from rota.client.client import Client
 from rota.client.schedules.forms import OCCURRENCE_PAGE, AfterPlace
@@ -275,49 +274,20 @@ verify = verb_command(
 )
 
 
-@carries_out(SchedulesClient.backfill)
-@click.command(
-    epilog=examples(
-        "rota schedule backfill news --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z --dry-run",
-        "rota schedule backfill news --from … --to … --ran failed --concurrency 5 --yes",
-    )
-)
-@click.argument("name")
-@click.option("--from", "from_at", type=instant_of, required=True, metavar="TIME", help="First plan time.")
-@click.option("--to", "to_at", type=instant_of, required=True, metavar="TIME", help="Last plan time.")
-@click.option(
-    "--ran",
-    type=Word(RAN, open_ended=True),
-    default="none",
-    show_default=True,
-    help="Which plan times that have a run get another one: none, those whose run did not succeed, or all.",
-)
-@click.option(
-    "--concurrency", type=int, default=1, show_default=True, metavar="N", help="How many of the runs may run at a time."
-)
-@click.option("--dry-run", is_flag=True, help="Create nothing; count the runs.")
-@yes_option
-@shared
-def backfill(name: str, dry_run: bool, yes: bool, database: str | None, as_json: bool, **options: Any) -> None:
-    """Create runs for past plan times that have none.
+async def _plan(client: Client, arguments: Mapping[str, Any]) -> Backfill:
+    return await client.schedules.backfill(**{**arguments, "dry_run": True})
 
-    In a pipe it prints the ids of the runs.
-    """
 
-    def run(*, dry: bool) -> Backfill:
-        return ask(database, lambda client: client.schedules.backfill(name, **options, dry_run=dry, actor=actor()))
+def _question(plan: Backfill, arguments: Mapping[str, Any]) -> str | None:
+    return None if arguments.get("dry_run") or not plan.count else f"{_counted(plan)}: create them?"
 
-    plan = run(dry=True)
-    if not dry_run and plan.count:
-        if not yes:
-            require_consent(f"{_counted(plan)}: create them?", command=f"rota schedule backfill {name} …")
-        plan = run(dry=False)
-    if as_json:
-        print_json(plan)
-    elif on_terminal():
-        emit(f"{_counted(plan)}{'' if plan.dry_run else ': created'}")
+
+def _show_backfill(reply: Reply) -> None:
+    plan: Backfill = reply.value
+    if on_terminal():
+        emit(f"{_counted(plan)}{': created' if plan.runs else ''}")
     else:
-        for line in [str(plan.count)] if dry_run else plan.runs:
+        for line in [str(plan.count)] if plan.dry_run else plan.runs:
             emit(line)
 
 
@@ -332,5 +302,23 @@ def _counted(backfill: Backfill) -> str:
     omissions = "".join(f"; {count} {words}" for count, words in omitted if count)
     return f"{backfill.count} run{'' if backfill.count == 1 else 's'} of {backfill.schedule}{again}{omissions}"
 
+
+backfill = verb_command(
+    "schedules",
+    SchedulesClient.backfill,
+    _show_backfill,
+    "rota schedule backfill news --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z --dry-run",
+    "rota schedule backfill news --from … --to … --ran failed --concurrency 5 --yes",
+    words="Create runs for past plan times that have none.\n\nIn a pipe it prints the ids of the runs.",
+    settings={
+        "ran": {
+            "type": Word(RAN, open_ended=True),
+            "help": "Which plan times that have a run get another one: none, those whose run did not succeed, or all."
+            "  [default: none]",
+        },
+        "dry_run": {"help": "Create nothing; count the runs."},
+    },
+    consent=Consent(_plan, _question),
+)
 
 COMMANDS = (occurrences, verify, backfill)

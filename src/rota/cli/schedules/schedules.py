@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 import click
 
-from rota.cli.connect import actor, ask
-from rota.cli.options import Group, examples, idempotency_option, scope_of, shared
+from rota.cli.options import Group, examples
 from rota.cli.schedules import files, history, simulate, update
 from rota.cli.schedules.schedule_format import (
     CHANGED_COLUMNS,
@@ -21,12 +19,12 @@ from rota.cli.schedules.schedule_format import (
     schedule_facts,
     schedule_row,
 )
+from rota.cli.schedules.trigger import TRIGGER
 from rota.cli.terminal.expectation_format import expected_facts
-from rota.cli.terminal.output import emit, on_terminal, print_facts, print_json, print_rows
+from rota.cli.terminal.output import print_facts, print_rows
 from rota.cli.terminal.run_format import RUN_COLUMNS, run_row
-from rota.cli.terminal.wait import exit_code_of, finish, wait_for_run, wait_timeout_option
 from rota.cli.verbs.looks import Reply, sentence, table
-from rota.cli.verbs.verb_command import Consent, carries_out, verb_command
+from rota.cli.verbs.verb_command import Consent, verb_command
 from rota.cli.verbs.verb_options import Word
 from rota.client.client import Client
 from rota.client.schedules.schedules import SchedulesClient
@@ -154,56 +152,6 @@ for command in (
     *simulate.COMMANDS,
     *files.COMMANDS,
     *history.COMMANDS,
+    TRIGGER,
 ):
     schedule.add_command(command)
-
-
-@carries_out(SchedulesClient.trigger)
-@schedule.command(
-    epilog=examples(
-        "rota schedule trigger news --wait",
-        "rota schedule trigger invoices --scope account/42",
-        "rota schedule trigger news --force      even if a run of it has not ended",
-    )
-)
-@click.argument("name")
-@click.option("--scope", type=scope_of, metavar="KIND/ID", help="Only for this scope.")
-@click.option("--force", is_flag=True, help="Ignore its overlap and failure policies.")
-@idempotency_option
-@click.option("--wait", "waiting", is_flag=True, help="Wait for the end; exit code as of `rota run wait`.")
-@wait_timeout_option
-@shared
-def trigger(
-    name: str, waiting: bool, wait_timeout: str | None, database: str | None, as_json: bool, **options: Any
-) -> int:
-    """Run a schedule now, for each of its scopes.
-
-    In a pipe it prints the ids of the runs.
-    """
-
-    waiting = waiting or wait_timeout is not None
-
-    async def command(client: Client) -> Any:
-        runs = await client.schedules.trigger(name, **options, actor=actor())
-        if waiting:
-            runs = [await wait_for_run(client, run.id, wait_timeout) for run in runs]
-        return runs, await client.time()
-
-    runs, now = ask(database, command)
-    _print_triggered(runs, now, waited=waiting, as_json=as_json)
-    codes = {exit_code_of(run) for run in runs} if waiting else set()
-    return 1 if 1 in codes else max(codes, default=0)
-
-
-def _print_triggered(runs: Sequence[Run], now: datetime, *, waited: bool, as_json: bool) -> None:
-    if as_json:
-        print_json({"items": runs, "next_cursor": None})
-    elif len(runs) == 1 and waited:
-        finish(runs[0], as_json=False)
-    elif waited or on_terminal():
-        print_rows(
-            RUN_COLUMNS, [run_row(run, now) for run in runs], none="the schedule has no scopes now: nothing to run"
-        )
-    else:
-        for run in runs:
-            emit(run.id)

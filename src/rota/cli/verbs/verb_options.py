@@ -52,7 +52,8 @@ class Form(msgspec.Struct, frozen=True):
 
 
 def forms_of(declared: Declared, by_hand: Sequence[Form], settings: Settings) -> list[Form]:
-    """Return a form for each parameter that a person types: those by hand first, then arguments, then options."""
+    """Return a form for each parameter that a person types: those by hand first, then arguments, then options. Last
+    come forms of no parameter: options of the command alone."""
     taken = {name for form in by_hand for name in form.names}
     pages = _page_form(declared, settings)
     rest = [
@@ -61,7 +62,8 @@ def forms_of(declared: Declared, by_hand: Sequence[Form], settings: Settings) ->
         if parameter.place in _TYPED and parameter.name not in (taken if pages is None else {*taken, *pages.names})
     ]
     rest.sort(key=lambda parameter: not _is_argument(parameter))
-    forms = [*by_hand, *(_form(parameter, settings.get(parameter.name, {})) for parameter in rest)]
+    declared_forms = [_form(parameter, settings.get(parameter.name, {})) for parameter in rest]
+    forms = [form for form in by_hand if form.names] + declared_forms + [form for form in by_hand if not form.names]
     return forms if pages is None else [*forms, pages]
 
 
