@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from rota.client.schedules import forms
+from rota.client.schedules.forms import schedule_verb
 from rota.core.access.roles import Role
 from rota.core.jobs.status import resume_mode
 from rota.core.runs.options import request_hold, scope_of
@@ -42,15 +42,12 @@ class ControlVerbs(ABC):
     @abstractmethod
     async def get(self, name: str, *, recent: int | None = None) -> Schedule: ...
 
-    @verb(
+    @schedule_verb(
         "POST",
         "/schedules/{name}/pause",
         Role.OPERATOR,
         optional_body=True,
-        answer=forms.SCHEDULE,
         takes={"reason": "maintenance", "until": "2h"},
-        gives=examples.SCHEDULE,
-        operation="pause_schedule",
     )
     async def pause(
         self,
@@ -65,16 +62,7 @@ class ControlVerbs(ABC):
         """Pause a schedule. `until` is a datetime, or a duration from now; without it, until it is resumed."""
         return await self._store.schedules.pause(name, reason, checked_actor(actor), _end_of_pause(until))
 
-    @verb(
-        "POST",
-        "/schedules/{name}/resume",
-        Role.OPERATOR,
-        optional_body=True,
-        answer=forms.SCHEDULE,
-        takes={"catch_up": "latest"},
-        gives=examples.SCHEDULE,
-        operation="resume_schedule",
-    )
+    @schedule_verb("POST", "/schedules/{name}/resume", Role.OPERATOR, optional_body=True, takes={"catch_up": "latest"})
     async def resume(
         self,
         name: str,
@@ -95,7 +83,6 @@ class ControlVerbs(ABC):
         optional_body=True,
         takes={"scope": "tenant/42"},
         gives=examples.RUN,
-        operation="trigger_schedule",
     )
     async def trigger(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
@@ -20,10 +21,14 @@ from rota.core.schedules.plan_times import Fire
 from rota.core.schedules.view import ScheduleView, schedule_of, view
 from rota.core.schedules.vocabulary import translated
 from rota.errors import BadPayload, UnknownOption
+from rota.verbs import examples
 from rota.verbs.pages import Cursor, cursor_at, foreign_cursor, place_of
+from rota.verbs.verb import verb
 from rota.verbs.wire import Answer, Body, Wired, answer_in
 
 SCHEDULE = Answer(ScheduleView, view, schedule_of)
+schedule_verb = partial(verb, answer=SCHEDULE, gives=examples.SCHEDULE)
+"""Declaration of a verb that answers a schedule."""
 
 
 _OTHERS = ("name", "job", "trigger")

@@ -135,7 +135,7 @@ class HistoryVerbs:
         is reused."""
         return await self._store.events.of_schedule(name)
 
-    @verb("GET", "/schedules/{name}/verify", Role.VIEWER, operation="verify_schedule")
+    @verb("GET", "/schedules/{name}/verify", Role.VIEWER)
     async def verify(
         self,
         name: str,
@@ -146,7 +146,7 @@ class HistoryVerbs:
         counting."""
         return await self._store.ledger.verify(name, thorough=thorough)
 
-    @verb("GET", "/schedules/{name}/explain", Role.VIEWER, gives=examples.EXPLANATION, operation="explain_schedule")
+    @verb("GET", "/schedules/{name}/explain", Role.VIEWER, gives=examples.EXPLANATION)
     async def explain(
         self,
         name: str,
@@ -161,7 +161,6 @@ class HistoryVerbs:
         "/schedules/{name}/backfill",
         Role.OPERATOR,
         takes={"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True},
-        operation="backfill_schedule",
     )
     async def backfill(
         self,

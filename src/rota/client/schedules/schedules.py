@@ -11,6 +11,7 @@ from msgspec.structs import replace as changed
 from rota.client.schedules import forms
 from rota.client.schedules.control import ControlVerbs
 from rota.client.schedules.definition import jobs_of, parsed_of
+from rota.client.schedules.forms import schedule_verb
 from rota.client.schedules.history import HistoryVerbs
 from rota.client.schedules.simulate import Documents, SimulateVerbs
 from rota.config import Config
@@ -64,7 +65,7 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, SimulateVerbs):
         self._store = store
         self._lease = config.lease
 
-    @verb(
+    @schedule_verb(
         "POST",
         "/schedules",
         Role.ADMIN,
@@ -72,11 +73,8 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, SimulateVerbs):
         status=201,
         body=forms.DOCUMENT,
         payload_at="$.payload",
-        answer=forms.SCHEDULE,
         location="/schedules/{name}",
         takes=examples.SCHEDULE_BODY,
-        gives=examples.SCHEDULE,
-        operation="create_schedule",
     )
     async def create(
         self,
@@ -96,18 +94,15 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, SimulateVerbs):
         schedule = await self._store.schedules.create(name, definition, owner, actor=checked_actor(actor))
         return await self._with_warnings(schedule, jobs, now)
 
-    @verb(
+    @schedule_verb(
         "PUT",
         "/schedules/{name}",
         Role.ADMIN,
         body=forms.DOCUMENT,
         payload_at="$.payload",
-        answer=forms.SCHEDULE,
         created=lambda schedule: schedule.created,
         location="/schedules/{name}",
         takes={"job": "crawl", "every": "1h"},
-        gives=examples.SCHEDULE,
-        operation="replace_schedule",
     )
     async def replace(
         self,
@@ -156,16 +151,13 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, SimulateVerbs):
         except DuplicateSchedule:
             return None
 
-    @verb(
+    @schedule_verb(
         "PATCH",
         "/schedules/{name}",
         Role.ADMIN,
         body=forms.CHANGES,
         payload_at="$.payload",
-        answer=forms.SCHEDULE,
         takes={"overlap": "allow", "jitter": None},
-        gives=examples.SCHEDULE,
-        operation="update_schedule",
     )
     async def update(
         self,
@@ -192,45 +184,24 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, SimulateVerbs):
                 return await self._with_warnings(stored, found.jobs, found.now)
         raise Unavailable(f"schedule {name!r} kept changing while it was being edited", hint="try again")
 
-    @verb(
-        "POST",
-        "/schedules/{name}/enable",
-        Role.OPERATOR,
-        answer=forms.SCHEDULE,
-        gives=examples.SCHEDULE,
-        operation="enable_schedule",
-    )
+    @schedule_verb("POST", "/schedules/{name}/enable", Role.OPERATOR)
     async def enable(self, name: str, *, actor: str | None = None) -> Schedule:
         """Enable a schedule."""
         return await self.update(name, enabled=True, actor=actor)
 
-    @verb(
-        "POST",
-        "/schedules/{name}/disable",
-        Role.OPERATOR,
-        answer=forms.SCHEDULE,
-        gives=examples.SCHEDULE,
-        operation="disable_schedule",
-    )
+    @schedule_verb("POST", "/schedules/{name}/disable", Role.OPERATOR)
     async def disable(self, name: str, *, actor: str | None = None) -> Schedule:
         """Disable a schedule: it does not fire until it is enabled."""
         return await self.update(name, enabled=False, actor=actor)
 
-    @verb("DELETE", "/schedules/{name}", Role.ADMIN, operation="delete_schedule")
+    @verb("DELETE", "/schedules/{name}", Role.ADMIN)
     async def delete(self, name: str, *, actor: str | None = None, expected_revision: Revisions | None = None) -> None:
         """Delete a schedule; its runs stay. With `expected_revision` (`If-Match`), only if it still has that."""
         await self._store.schedules.delete(
             name, checked_actor(actor), lambda revision: is_expected(revision, expected_revision)
         )
 
-    @verb(
-        "POST",
-        "/schedules/{name}/restore",
-        Role.ADMIN,
-        answer=forms.SCHEDULE,
-        gives=examples.SCHEDULE,
-        operation="restore_schedule",
-    )
+    @schedule_verb("POST", "/schedules/{name}/restore", Role.ADMIN)
     async def restore(self, name: str, *, actor: str | None = None) -> Schedule:
         """Restore a deleted schedule, as it was deleted last. Raise `DuplicateSchedule` if there is one of this name.
 
@@ -239,14 +210,7 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, SimulateVerbs):
         """
         return await self._store.schedules.restore(name, checked_actor(actor))
 
-    @verb(
-        "GET",
-        "/schedules/{name}",
-        Role.VIEWER,
-        answer=forms.SCHEDULE,
-        gives=examples.SCHEDULE,
-        operation="get_schedule",
-    )
+    @schedule_verb("GET", "/schedules/{name}", Role.VIEWER)
     async def get(
         self,
         name: str,
@@ -259,14 +223,7 @@ class SchedulesClient(HistoryVerbs, ControlVerbs, SimulateVerbs):
             raise UnknownSchedule(name, await self._store.schedules.names())
         return schedule
 
-    @verb(
-        "GET",
-        "/schedules",
-        Role.VIEWER,
-        page=Page(lambda schedule: schedule.name, after="after"),
-        answer=forms.SCHEDULE,
-        gives=examples.SCHEDULE,
-    )
+    @schedule_verb("GET", "/schedules", Role.VIEWER, page=Page(lambda schedule: schedule.name, after="after"))
     async def list(
         self,
         *,

@@ -86,7 +86,6 @@ class SimulateVerbs(DefinitionVerbs):
         answer=forms.SIMULATION,
         takes=_TAKES,
         gives=examples.SIMULATION,
-        operation="simulate_schedule",
     )
     @verb(
         "POST",

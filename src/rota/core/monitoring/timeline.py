@@ -167,15 +167,7 @@ class UnrunRange(msgspec.Struct, frozen=True):
     count: int
 
     def lane(self, by: Grouping) -> str | None:
-        match by:
-            case Grouping.SCHEDULE:
-                return self.schedule
-            case Grouping.JOB:
-                return self.job
-            case Grouping.WORKER | Grouping.QUEUE:
-                return None
-            case _:
-                assert_never(by)
+        return _lane_without_run(by, self.schedule, self.job)
 
 
 class Upcoming(msgspec.Struct, frozen=True):
@@ -188,15 +180,19 @@ class Upcoming(msgspec.Struct, frozen=True):
     fired: int
 
     def lane(self, by: Grouping) -> str | None:
-        match by:
-            case Grouping.SCHEDULE:
-                return self.name
-            case Grouping.JOB:
-                return self.job
-            case Grouping.WORKER | Grouping.QUEUE:
-                return None
-            case _:
-                assert_never(by)
+        return _lane_without_run(by, self.name, self.job)
+
+
+def _lane_without_run(by: Grouping, schedule: str, job: str) -> str | None:
+    match by:
+        case Grouping.SCHEDULE:
+            return schedule
+        case Grouping.JOB:
+            return job
+        case Grouping.WORKER | Grouping.QUEUE:
+            return None
+        case _:
+            assert_never(by)
 
 
 def asked_of(from_at: datetime | None, to_at: datetime | None, by: str, limit: int, now: int) -> Asked:
