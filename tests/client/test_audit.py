@@ -1,8 +1,5 @@
 """The audit log through the clients: who retried, triggered and resumed; valid and invalid queries."""
 
-import pytest
-
-from rota import Invalid
 from rota.core.calendar.triggers import every
 from rota.testing import Harness
 
@@ -29,24 +26,6 @@ async def test_retries_triggers_and_resumes_have_an_actor() -> None:
         assert (newest.type, newest.actor) == ("resumed", "bob")
         assert [event.type for event in await client.audit(actor="bob")] == ["resumed", "retried"]
         assert len(await client.audit(subject=first.id)) == 1
-
-
-async def test_nobody_signs_as_a_policy_there_either() -> None:
-    async with Harness() as harness:
-        await harness.declare("work")
-        client = harness.client
-        await client.schedules.create("s", "work", every("1h"))
-        run = await harness.enqueue("work")
-        await client.cancel(run.id)
-        for verb in (
-            client.retry(run.id, actor="policy:x"),
-            client.retry_job("work", actor="policy:x"),
-            client.resume_queue("default", actor="policy:x"),
-            client.schedules.trigger("s", actor="policy:x"),
-        ):
-            with pytest.raises(Invalid, match="policy:"):
-                await verb
-        assert [event.type for event in await client.audit(kind="run")] == ["cancelled"]
 
 
 async def test_quotas_notifications_and_jobs_that_are_data_have_trails() -> None:

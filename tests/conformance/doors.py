@@ -63,7 +63,8 @@ class Call(msgspec.Struct, frozen=True):
         return arguments_of(self.verb, self.args, self.named)
 
 
-def _method(client: Any, verb: str) -> Any:
+def method_of(client: Any, verb: str) -> Any:
+    """Return the method of a client that a verb is: `method_of(client, "quotas.update")`."""
     part, _, name = verb.rpartition(".")
     return getattr(getattr(client, part) if part else client, name)
 
@@ -79,14 +80,14 @@ async def _outcome(call: Call, method: Callable[..., Awaitable[Any]], named: Map
 async def by_client(world: World, call: Call) -> Outcome:
     """Call the asynchronous client."""
     client = world.client if call.scope is None else world.client.within(call.scope)
-    return await _outcome(call, _method(client, call.verb), call.with_actor())
+    return await _outcome(call, method_of(client, call.verb), call.with_actor())
 
 
 async def by_blocking(world: World, call: Call) -> Outcome:
     """Call the synchronous client, from another thread, as it would block this one."""
 
     async def method(*args: Any, **named: Any) -> Any:
-        return await asyncio.to_thread(_method(world.app.blocking, call.verb), *args, **named)
+        return await asyncio.to_thread(method_of(world.app.blocking, call.verb), *args, **named)
 
     try:
         return await _outcome(call, method, call.with_actor())
@@ -98,7 +99,7 @@ async def by_remote(world: World, call: Call) -> Outcome:
     """Call the remote client, whose connection leads to the ASGI application without a socket."""
     async with RemoteClient(_HOST, call.token) as client:
         client._transport._session = _Session(asgi(world.app), client._transport._headers)  # type: ignore[assignment]
-        return await _outcome(call, _method(client, call.verb), call.with_actor())
+        return await _outcome(call, method_of(client, call.verb), call.with_actor())
 
 
 class _Session:
