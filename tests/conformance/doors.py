@@ -34,6 +34,7 @@ from tests.conformance.case import BLOCKING, CLIENT, COMMAND, REMOTE, REST, argu
 from tests.conformance.forms import Outcome, Problem, plain_answer, problem_of, types_of
 from tests.conformance.world import World, declared_app
 from tests.support.commands import argv_of, command_of
+from tests.support.databases.transactions import counted
 from tests.support.servers.http_server import serving
 
 ACTOR = "somebody"
@@ -135,23 +136,43 @@ class _Response:
 
 
 async def by_rest(world: World, call: Call) -> Outcome:
+    """Send a request, and count what it takes."""
+    headers = {"authorization": f"Bearer {call.token}"} if call.token else {}
+    transport = _Counting(world)
+    async with httpx2.AsyncClient(transport=transport, base_url=_HOST, headers=headers) as http:
+        outcome = await _requested(http, call)
+    return msgspec.structs.replace(outcome, transactions=transport.most)
+
+
+class _Counting(httpx2.ASGITransport):
+    """Connection to the application. `most` are the transactions of the request that took the most."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(app=asgi(world.app))
+        self._database = world.store.database
+        self.most = 0
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        with counted(self._database) as transactions:
+            response = await super().handle_async_request(request)
+        self.most = max(self.most, len(transactions))
+        return response
+
+
+async def _requested(http: httpx2.AsyncClient, call: Call) -> Outcome:
     """Send a request, written from the declaration alone. A list is read page by page, two items each."""
     if call.sent is not None:
-        return await _by_hand(world, *call.sent)
+        return await _by_hand(http, *call.sent)
     arguments = call.arguments()
     request = _Written(route_for(call.verb, arguments), arguments)
-    headers = {"authorization": f"Bearer {call.token}"} if call.token else {}
-    transport = httpx2.ASGITransport(app=asgi(world.app))
-    async with httpx2.AsyncClient(transport=transport, base_url=_HOST, headers=headers) as http:
-        if request.is_list and "limit" not in arguments:
-            return await _all_pages(http, request)
-        return _answered(await request.send(http), request)
+    if request.is_list and "limit" not in arguments:
+        return await _all_pages(http, request)
+    return _answered(await request.send(http), request)
 
 
-async def _by_hand(world: World, method: str, path: str, body: Any, key: str | None) -> Outcome:
+async def _by_hand(http: httpx2.AsyncClient, method: str, path: str, body: Any, key: str | None) -> Outcome:
     headers = {} if key is None else {"Idempotency-Key": key}
-    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=asgi(world.app)), base_url=_HOST) as http:
-        response = await http.request(method, f"/api/v1{path}", json=body, headers=headers)
+    response = await http.request(method, f"/api/v1{path}", json=body, headers=headers)
     if response.status_code >= 400:
         return Outcome(problem=_problem_in(response.json(), response.status_code))
     return Outcome(response.json())

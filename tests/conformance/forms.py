@@ -40,11 +40,13 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a door gave: an answer as JSON, or a problem. `types` are those of the answer in Python."""
+    """What a door gave: an answer as JSON, or a problem. `types` are those of the answer in Python; `transactions`, how
+    many one request took at the most."""
 
     answer: Any = None
     problem: Problem | None = None
     types: Any = None
+    transactions: int = 0
 
 
 def plain_answer(routes: Sequence[Declared], result: Any) -> Any:

@@ -24,6 +24,7 @@ from tests.conformance.case import (
 from tests.conformance.cases import CASES
 from tests.conformance.doors import DOOR, Call, actor_at
 from tests.conformance.forms import Outcome, comparable, differences, lacking
+from tests.conformance.transactions import too_many
 from tests.conformance.world import World, declared_app
 from tests.support.commands import command_of
 
@@ -72,6 +73,8 @@ async def enacted(case: Case, door: str, world: World, token: str | None) -> dic
     call = Call(case.verb, args, named, case.scope, token, case.sent, typed)
     outcome = await DOOR[door](world, call)
     plain = _plain(outcome, world, actor_at(door, token))
+    if token is None:  # whose check is a transaction of its own, once in two seconds
+        assert too_many(case, outcome.transactions) == []
     result: dict[str, Any] = {"outcome": plain, "types": comparable(outcome.types, world, "")}
     return result if case.reads is None else {**result, "after": await state(case, door, world, token)}
 

@@ -27,7 +27,7 @@ from rota.core.monitoring.executions import SchedulerMetrics, metrics_of
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.bulk import BulkResult
 from rota.core.states import RunState
-from rota.errors import BulkMismatch, RotaError, Unavailable, UnknownJob, UnknownQueue
+from rota.errors import BulkMismatch, RotaError, Unavailable, UnknownQueue
 from rota.registry.jobs import Registry
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
@@ -66,10 +66,7 @@ class JobVerbs(LiveLimitVerbs):
         """Return a job's definition alone, with secrets masked: without its status, which takes longer."""
         if name in self.registry.newest:
             return masked(self.registry.newest[name].definition)
-        stored = await self.store.job(name)
-        if stored is None:
-            raise UnknownJob(name, sorted({*self.registry.names(), *await self.store.job_views.names()}))
-        return masked(stored)
+        return masked(await self.store.job_views.definition(name, self.registry.names()))
 
     def _declared(self) -> dict[str, JobDefinition]:
         return {name: self.registry.newest[name].definition for name in self.registry.names()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Queue
@@ -29,9 +29,9 @@ class JobViewStore:
         self._database = database
         self._queues: dict[str, tuple[_Mark, str]] = {}
 
-    async def names(self) -> list[str]:
-        """Return the names of all stored jobs."""
-        return [name for (name,) in await self._database.read(lambda tx: tx.fetch("job_names"))]
+    async def definition(self, name: str, declared: Collection[str]) -> JobDefinition:
+        """Return a job's newest stored definition, or raise `UnknownJob`, which suggests `declared` jobs, too."""
+        return await self._database.read(lambda tx: jobs.stored(tx, name, declared))
 
     async def get(self, name: str, declared: Declared) -> JobView:
         async def body(tx: Tx) -> JobView:
