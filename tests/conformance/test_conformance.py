@@ -50,17 +50,20 @@ def changes_nothing(case: Case) -> bool:
 
 
 @asynccontextmanager
-async def arranged(case: Case, url: str) -> AsyncIterator[tuple[World, str | None]]:
-    """Arrange what a case says exists before, in the database; give the token of its caller, if it has a scope."""
-    app = declared_app(url, auth=case.scope is not None, http_allow="127.0.0.0/8")
+async def arranged(case: Case, url: str, role: Role | None = None) -> AsyncIterator[tuple[World, str | None]]:
+    """Arrange what a case says exists before, in the database; give the token of its caller, who has a scope or that
+    role."""
+    has_token = case.scope is not None or role is not None
+    app = declared_app(url, auth=has_token, http_allow="127.0.0.0/8")
     world = World(app, url, await app.connect())
     try:
         await world.store.save_jobs(app.registry.definitions())
         for arrangement in case.given:
             await arrangement(world)
         token = None
-        if case.scope is not None:
-            token = (await world.client.tokens.create("conformance", Role.OPERATOR, scope=case.scope)).secret
+        if has_token:
+            made = await world.client.tokens.create("conformance", role or Role.OPERATOR, scope=case.scope)
+            token = made.secret
         yield world, token
     finally:
         await world.stack.aclose()

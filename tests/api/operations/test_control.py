@@ -84,6 +84,8 @@ async def test_many_schedules_at_once(http: httpx2.AsyncClient) -> None:
     assert (await http.get("/schedules/a")).json()["state"] == "active"
     assert (await http.post("/schedules:bulk", json=body)).json() == {"matched": 3, "done": 3, "refused": []}
     assert (await http.get("/schedules/b")).json()["pause_reason"] == "maintenance"
+    audit = (await http.get("/audit?kind=schedule&limit=3")).json()["items"]
+    assert [(event["type"], event["actor"]) for event in audit] == [("paused", "api")] * 3
     some = {"action": "resume", "names": ["a", "nothing"]}
     result = (await http.post("/schedules:bulk", json=some)).json()
     assert (result["done"], result["refused"][0]["code"]) == (1, "unknown-schedule")
