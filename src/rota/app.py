@@ -21,36 +21,29 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar, overload
 
-import msgspec
-
-from rota.client.handle import Handle, handle_by
+from rota.client.handle import Handle, handle_by, lacks
 from rota.config import Config, changed, load_config
 from rota.core.calendar.triggers import Trigger
 from rota.core.jobs.job import JobKind
 from rota.core.limits.quotas import RateOption, checked_place, quota_of
-from rota.core.runs.options import Order, carrying, new_run
-from rota.core.runs.payload import pending_of
-from rota.core.runs.run import NewRun
+from rota.core.runs.options import Order
 from rota.core.workers.worker import Queues
 from rota.engine.handlers.context import Context, RunContext, SyncContext
 from rota.engine.observability.meters import Meters
 from rota.errors import Conflict, Invalid
 from rota.hooks import Hooks
 from rota.job import AsyncJob, Job, JobDecorator, job_name
-from rota.observability import tracing
 from rota.registry.custom_types import register
 from rota.registry.data_jobs import CommandOptions, HttpOptions, define_data_job
 from rota.registry.jobs import FunctionOptions, Handler, JobOptions, Registry, declare
 from rota.registry.pipelines import declare_pipeline
 from rota.registry.schedules import DeclaredOptions, ScopeProvider
 from rota.script import ScriptRunner
-from rota.store import anchored, checked_pool, dialect_of, new_id, open_store
-from rota.store.databases.database import drive
+from rota.store import anchored, checked_pool, dialect_of, open_store
 from rota.store.databases.statements import Dialect
-from rota.values.json import Limits
-from rota.values.scope import Scope
+from rota.transaction import InTransactions
 
 if TYPE_CHECKING:
     import asyncpg
@@ -64,12 +57,22 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 F = TypeVar("F", bound=ScopeProvider)
+_ELSEWHERE = {
+    **dict.fromkeys(("task", "actor", "command", "function"), "`@app.job`"),
+    **dict.fromkeys(("periodic", "periodic_task", "scheduled_job", "add_job", "add_periodic_task", "cron"),
+                    "`app.schedule(name, job, cron(…))`"),
+    **dict.fromkeys(("middleware", "add_middleware"), "`@app.around` for handlers, `@app.around_enqueue` for enqueues"),
+    **dict.fromkeys(("on_event", "on_startup", "startup", "on_shutdown", "shutdown"), "`@app.lifespan`"),
+    **dict.fromkeys(("AsyncResult", "get_result"), "`handle(id)`"),
+    **dict.fromkeys(("send_task", "enqueue"), "`job.enqueue(…)`, or `rota.remote` for jobs of other programs"),
+}  # fmt: skip
+"""Methods of apps in other libraries, and what they are called here."""
 _APART = ("notify", "schedule")
 """Options of a job that are declared beside it."""
 AsgiApp = Callable[..., Coroutine[Any, Any, None]]
 
 
-class Rota(ScriptRunner, Hooks):
+class Rota(ScriptRunner, Hooks, InTransactions):
     """An application. `Rota()` takes its database from ROTA_DATABASE_URL, `rota.toml`, or `sqlite:///rota.db`.
 
     Creating it connects to nothing and starts nothing, so it is safe at import, before a fork, in every web worker.
@@ -92,6 +95,11 @@ class Rota(ScriptRunner, Hooks):
         self._lock = threading.RLock()
         self._forget_connections()
         _all_apps.add(self)
+
+    if not TYPE_CHECKING:  # for type checkers, there are no such names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise lacks(self, name, "an app", _ELSEWHERE)
 
     def _configure(self, config: Config) -> None:
         self.config = config
@@ -320,49 +328,6 @@ class Rota(ScriptRunner, Hooks):
             vars(self).pop("blocking", None)
             vars(self).update(before)
 
-    def enqueue_many_in(self, connection: Any, orders: Iterable[Order]) -> list[str]:
-        """Enqueue runs of any jobs inside your own transaction, as `job.enqueue_in` does. Return their ids."""
-        from rota.store.databases.foreign_connection import execute_in, needs_locks, require_same_kind
-        from rota.store.databases.foreign_transaction import enqueue_all_in
-
-        require_same_kind(connection, self.dialect)
-        runs = self._linked_locally(list(orders))
-        if len(runs) > 1 or any(map(needs_locks, runs)):
-            return [answer.id for answer in enqueue_all_in(connection, runs, self.dialect)]
-        for run in runs:
-            execute_in(connection, self._under_quota(run), self.dialect)
-        return [run.id for run in runs]
-
-    async def aenqueue_many_in(self, connection: Any, orders: Iterable[Order]) -> list[str]:
-        """Enqueue runs of any jobs inside your own transaction, as `job.aenqueue_in` does. Return their ids."""
-        from rota.store.databases.foreign_connection import aexecute_in, needs_locks, require_same_kind
-        from rota.store.databases.foreign_transaction import aenqueue_all_in
-
-        require_same_kind(connection, self.dialect)
-        runs = self._linked_locally(list(orders))
-        if len(runs) > 1 or any(map(needs_locks, runs)):
-            return [answer.id for answer in await aenqueue_all_in(connection, runs, self.dialect)]
-        for run in runs:
-            await aexecute_in(connection, self._under_quota(run), self.dialect)
-        return [run.id for run in runs]
-
-    def _linked_locally(self, orders: Sequence[Order]) -> list[NewRun]:
-        runs = [self.prepare_locally(order) for order in orders]
-        if not any(run.after for run in runs):
-            return runs
-        from rota.client.runs.enqueue import linked, no_parts
-
-        linked_runs: list[NewRun] = drive(linked(no_parts, [order.options for order in orders], runs))
-        return linked_runs
-
-    def prepare_locally(self, order: Order) -> NewRun:
-        """Build a run without accessing the database, for use inside another transaction."""
-        handler = self.registry.newest[order.job]
-        kind = handler.payload.without(pending_of(order.options))
-        payload = kind.encode(order.arguments, Limits(self.config.max_payload))
-        run = new_run(handler.definition, new_id(), payload, order.options)
-        return carrying(run, tracing.traceparent()) if self.config.tracing and tracing.turn_on() else run
-
     def handle(self, run_id: str) -> Handle[Any]:
         """Return the handle of a run that was enqueued before, here or elsewhere. Nothing is looked up."""
         return handle_by(self, run_id, False)
@@ -386,18 +351,6 @@ class Rota(ScriptRunner, Hooks):
     async def aenqueue_many(self, orders: Iterable[Order]) -> Sequence[Handle[Any]]:
         """Enqueue runs of any jobs, all or none, in async code."""
         return await (await self.connect()).enqueue_many(orders)
-
-    def _under_quota(self, run: NewRun) -> NewRun:
-        """Apply the quota declared here.
-
-        Quotas of others, and the number of queued runs, are known only to the database.
-        """
-        declared = self.registry.quotas.get(run.scope_kind)
-        if declared is None:
-            return run
-        gates = declared.gates(Scope(run.scope_kind, run.scope_id))
-        quiet = tuple(msgspec.structs.replace(gate, max_queued=None) for gate in gates)
-        return msgspec.structs.replace(run, gates=(*run.gates, *quiet))
 
     async def metrics(self) -> str:
         """Return metrics for Prometheus: this process's counters for this app, and gauges of its database."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, cast, overload
 
 from rota.client.client import Order
-from rota.client.handle import Handle
+from rota.client.handle import Handle, lacks
 from rota.core.runs.options import RUN_OPTIONS, RunOptions
 from rota.errors import BadPayload, Invalid, UnknownOption
 
@@ -32,6 +32,12 @@ Source = str | list[Any] | None
 
 _OF_THE_FIRST = ("delay", "run_at", "after")
 _OF_ONE = ("key", "unique", "inputs", "ref")
+
+_ELSEWHERE = {
+    **dict.fromkeys(("delay", "apply_async", "send", "run", "kiq", "defer"), "`enqueue()`, of a chain or a group"),
+    **dict.fromkeys(("set", "link", "clone"), "`job.options(…).s(…)`, before the chain"),
+}
+"""Methods of signatures in other libraries, and what they are called here."""
 
 
 class _Plan:
@@ -75,6 +81,14 @@ class Stage(Generic[X_contra, R_co]):
     """
 
     given: Mapping[str, Any] = {}
+
+    if not TYPE_CHECKING:  # for type checkers, there are no such names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise lacks(self, name, "a part of a flow", _ELSEWHERE)
+
+        def __or__(self, other: object) -> NoReturn:
+            raise Invalid("parts of a flow are not joined by |", hint=f"chain({self!r:.40}, …)")
 
     def _add(self, plan: _Plan, source: Source) -> Source:
         raise NotImplementedError
@@ -123,7 +137,10 @@ class Flow(Stage[X_contra, R_co]):
     def __init__(self, stages: Sequence[Stage[Any, Any]], options: Mapping[str, Any] | None = None) -> None:
         for stage in stages:
             if not isinstance(stage, Stage):
-                raise Invalid(f"{stage!r:.80} is no part of a {self._word}", hint="job.s(…), chain(…) or group(…)")
+                raise Invalid(
+                    f"{stage!r:.80} is no part of a {self._word}",
+                    hint=f"{self._word}(*steps)" if isinstance(stage, Iterable) else "job.s(…), chain(…) or group(…)",
+                )
         if not stages:
             raise Invalid(f"an empty {self._word}", hint=f"{self._word}(job.s(…), …)")
         self.stages = tuple(stages)

@@ -57,7 +57,7 @@ class Hooks:
     def around_enqueue(self, around: A) -> A:
         """Add middleware around enqueues: a generator with one `yield` that takes the `Enqueue`.
 
-        It is called for each run that this app's clients enqueue, not for what `enqueue_in` and schedules create.
+        It is called for each run that this app enqueues, `enqueue_in` included, not for what schedules create.
         """
         from rota.registry.hooks.enqueue_middleware import EnqueueMiddleware
 

@@ -17,7 +17,7 @@ from typing import (
     overload,
 )
 
-from rota.client.handle import Handle, handle_by
+from rota.client.handle import Handle, handle_by, lacks
 from rota.core.runs.options import RUN_OPTIONS, Order, RunOptions
 from rota.core.runs.payload import pending_of
 from rota.engine.handlers.context import Context, SyncContext
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rota.app import Rota
     from rota.flow import Step
 
-_ELSEWHERE = {
+_ELSEWHERE: dict[str, str] = {
     **dict.fromkeys(("delay", "send", "kiq", "defer", "enqueue_job", "apply_async"), "`enqueue(…)`"),
     **dict.fromkeys(("delay_on_commit", "apply_async_on_commit"), "`enqueue_in(connection, …)`"),
     **dict.fromkeys(("defer_async", "adelay"), "`await aenqueue(…)`"),
@@ -65,10 +65,10 @@ class Job(Generic[P, R]):
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         return self.fn(*args, **kwargs)
 
-    def __getattr__(self, name: str) -> NoReturn:
-        own = _ELSEWHERE.get(name)
-        hint = "" if own is None else f"; rota's word is {own}"
-        raise AttributeError(f"a job has no attribute {name!r}{hint}", name=name, obj=self)
+    if not TYPE_CHECKING:  # for type checkers, there are no such names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise lacks(self, name, "a job", _ELSEWHERE)
 
     def __repr__(self) -> str:
         return f"<rota job {self.name!r} version {self.handler.definition.version}>"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rota import Exponential, Invalid, Job, Rota, cron, every
+from rota import Exponential, Invalid, Job, Rota, chain, cron, every, group
 from rota.errors import BadDuration, BadPayload, UnknownOption
 
 Crawl = Job[[str, int], str]
@@ -63,6 +63,37 @@ def test_a_method_of_other_libraries(crawl: Crawl, method: str, own: str) -> Non
     with pytest.raises(AttributeError, match=r"no attribute 'nothing'$"):
         getattr(crawl, "nothing")  # noqa: B009
     assert not hasattr(crawl, "__rota__")
+
+
+@pytest.mark.parametrize(
+    ("of", "name", "own"),
+    [
+        ("handle", "get", "`result(timeout=…)`"),
+        ("handle", "ready", "`status()`"),
+        ("handle", "revoke", "`cancel()`"),
+        ("step", "delay", "`enqueue()`, of a chain or a group"),
+        ("chain", "apply_async", "`enqueue()`, of a chain or a group"),
+        ("app", "middleware", "`@app.around` for handlers"),
+        ("app", "task", "`@app.job`"),
+        ("app", "on_startup", "`@app.lifespan`"),
+        ("app", "add_periodic_task", "`app.schedule("),
+    ],
+)
+def test_a_name_of_handles_flows_and_apps(app: Rota, crawl: Crawl, of: str, name: str, own: str) -> None:
+    objects = {"handle": app.handle("x"), "step": crawl.s("a", 1), "chain": chain(crawl.s("a", 1)), "app": app}
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; rota's word is ") as raised:
+        getattr(objects[of], name)
+    assert own in str(raised.value)
+    assert not hasattr(objects[of], "nothing")
+
+
+def test_flows_of_celery(crawl: Crawl) -> None:
+    step: Any = crawl.s("a", 1)
+    with pytest.raises(Invalid, match=r"not joined by \| .*chain\("):
+        step | step
+    several: Any = [step, step]
+    with pytest.raises(Invalid, match=r"is no part of a group .*group\(\*steps\)"):
+        group(several)
 
 
 def test_durations_of_a_backoff_are_texts_as_everywhere() -> None:

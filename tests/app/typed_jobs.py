@@ -91,6 +91,13 @@ def hooks(call: Call) -> None:
     app.around_enqueue("x")  # type: ignore[type-var]
 
 
+def names_of_other_libraries() -> None:
+    crawl.delay("a")  # type: ignore[attr-defined]
+    crawl.enqueue("a").get()  # type: ignore[attr-defined]
+    crawl.s("a").delay()  # type: ignore[attr-defined]
+    app.middleware(5)  # type: ignore[attr-defined]
+
+
 def lifespans() -> None:
     assert_type(shared.enqueue("a"), Handle[int])
     manager: AbstractAsyncContextManager[None] = decorated(app)

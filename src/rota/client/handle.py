@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, overload
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Protocol, TypeVar, overload
 
 from rota.core.progress.notes import LogLine, Progress
 from rota.core.runs.run import Enqueued, Run
@@ -14,8 +14,23 @@ from rota.values.json import write_as
 if TYPE_CHECKING:
     from rota.client.own_verbs import OwnVerbs
 
+_ELSEWHERE = {
+    **dict.fromkeys(("get", "join", "get_result"), "`result(timeout=…)`, or `await handle`"),
+    **dict.fromkeys(("ready", "successful", "failed", "is_finished", "done", "state"), "`status()`"),
+    **dict.fromkeys(("revoke", "abort", "forget"), "`cancel()`"),
+    "refresh": "`run()`",
+    "wait_result": "`result(timeout=…)`",
+}
+"""Methods of results in other libraries, and what they are called here."""
+
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
+
+
+def lacks(owner: object, name: str, word: str, elsewhere: Mapping[str, str]) -> AttributeError:
+    """Return the error for an attribute that an object lacks, with rota's word for what other libraries call so."""
+    hint = f"; rota's word is {elsewhere[name]}" if name in elsewhere else ""
+    return AttributeError(f"{word} has no attribute {name!r}{hint}", name=name, obj=owner)
 
 
 class Door(Protocol):
@@ -39,6 +54,11 @@ class Handle(Enqueued, Generic[R_co], frozen=True, gc=True, dict=True, eq=False)
     # No field: a handle that a job or a step returns is stored as the data of `Enqueued`, which an app is none of.
     door: ClassVar[Any] = None
     """The app or the client that enqueued it: a `Door`."""
+
+    if not TYPE_CHECKING:  # for type checkers, there are no such names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise lacks(self, name, "a handle", _ELSEWHERE)
 
     def __repr__(self) -> str:
         return f"<rota run {self.id}>"

@@ -147,14 +147,14 @@ def test_each_driver_gets_its_own_notation(style: str, first: str) -> None:
 def test_it_is_checked_like_any_enqueue() -> None:
     app, mail = mail_app("sqlite:///never-opened.db")
     with pytest.raises(BadPayload, match=r"\$\.to"):
-        mail.enqueue_in(None, 5)  # type: ignore[arg-type]
+        mail.enqueue_in(apsw.Connection(":memory:"), 5)  # type: ignore[arg-type]
 
     @app.job(enabled=False)
     def off() -> None:
         """Never called here."""
 
     with pytest.raises(JobDisabled):
-        off.enqueue_in(None)
+        off.enqueue_in(apsw.Connection(":memory:"))
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

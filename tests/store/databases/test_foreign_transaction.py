@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,6 +17,7 @@ from psycopg.rows import dict_row
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
+from rota import Enqueue as Enqueued
 from rota import Follows, Invalid, Job, Order, Rota, RunState, chain
 from rota.errors import KeyReused, UnknownRun
 from rota.store import Store, open_database
@@ -214,6 +216,87 @@ async def test_the_connection_of_another_kind_of_database_is_refused(way: str, u
         for job in (plain, keyed):
             with pytest.raises(Invalid, match=r"the connection is to \w+, and rota's database is .*--rota-database"):
                 await enqueue(way, connection, job, url="a")
+
+
+async def test_middleware_completes_what_is_enqueued(app: Rota, way: str, url: str) -> None:
+    """It gives a key, by which the enqueue needs its locks: what it adds counts as what the caller gave."""
+    seen: list[tuple[str, str | None, bool | None]] = []
+
+    @app.around_enqueue
+    def keyed(enqueue: Enqueued) -> Iterator[None]:
+        enqueue.options["key"] = str(enqueue.arguments.get("url", "none"))
+        yield
+        seen.append((enqueue.job, enqueue.run_id, enqueue.created))
+
+    fetch, one = job_of(app, "fetch"), job_of(app, "one")
+    async with WAYS[way](url) as connection:
+        first = await enqueue(way, connection, fetch, url="a")
+        assert await enqueue(way, connection, fetch, url="a") == first
+        other = await enqueue(way, connection, one, url="b")
+    client = await app.connect()
+    assert [run.key for run in await client.get_many([first, other])] == ["a", "b"]
+    assert seen == [("fetch", first, True), ("fetch", first, False), ("one", other, True)]
+
+
+async def test_asynchronous_middleware_needs_an_asynchronous_enqueue(app: Rota, way: str, url: str) -> None:
+    left: list[str] = []
+
+    @app.around_enqueue
+    def outer(enqueue: Enqueued) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            left.append(enqueue.job)
+
+    @app.around_enqueue
+    async def slow(enqueue: Enqueued) -> AsyncIterator[None]:
+        await asyncio.sleep(0)
+        enqueue.options["priority"] = 7
+        yield
+
+    client = await app.connect()
+    fetch = job_of(app, "fetch")
+    async with WAYS[way](url) as connection:
+        if way in ASYNC:
+            await enqueue(way, connection, fetch, url="a")
+        else:
+            with pytest.raises(
+                Invalid, match=r"the middleware slow is asynchronous, and the enqueue is not .*aenqueue"
+            ):
+                await enqueue(way, connection, fetch, url="a")
+    assert [run.priority for run in await client.list()] == ([7] if way in ASYNC else [])
+    assert left == ["fetch"]
+
+
+async def test_a_connection_for_the_other_kind_of_code_is_refused(app: Rota, way: str, url: str) -> None:
+    """Before anything is sent: a coroutine that nobody awaits would enqueue nothing, and hardly say so."""
+    for job in (job_of(app, "fetch"), job_of(app, "fetch").options(key="7")):
+        async with WAYS[way](url) as connection:
+            if way in ASYNC:
+                with pytest.raises(Invalid, match=r"is asynchronous .*`await job.aenqueue_in\(connection, …\)`"):
+                    job.enqueue_in(connection, url="a")
+            else:
+                with pytest.raises(Invalid, match=r"is synchronous .*`job.enqueue_in\(connection, …\)`"):
+                    await job.aenqueue_in(connection, url="a")
+        for nothing in (None, "postgresql://", 5):
+            with pytest.raises(Invalid, match=r"is no connection .*psycopg, asyncpg"):
+                job.enqueue_in(nothing, url="a")
+    assert await (await app.connect()).list() == []
+
+
+async def test_connections_of_pools(postgres_url: str) -> None:
+    app = Rota(postgres_url)
+
+    @app.job
+    def fetch(url: str) -> None: ...
+
+    async with asyncpg.create_pool(postgres_url, min_size=1, max_size=1) as pool, pool.acquire() as connection:
+        with pytest.raises(Invalid, match="asyncpg's PoolConnectionProxy is asynchronous"):
+            fetch.enqueue_in(connection, url="a")
+        async with connection.transaction():
+            run_id = await fetch.aenqueue_in(connection, url="a")
+    assert (await (await app.connect()).get(run_id)).job == "fetch"
+    await app.aclose()
 
 
 async def test_it_needs_a_transaction_a_driver_and_what_others_commit(sqlite_url: str, postgres_url: str) -> None:

@@ -58,17 +58,19 @@ class EnqueueMiddleware:
         self._around.append(around)
 
     @contextlib.asynccontextmanager
-    async def entered(self, orders: Sequence[Order]) -> AsyncIterator[list[Enqueue]]:
-        """Enter all middleware for each order."""
+    async def entered(self, orders: Sequence[Order], *, suspends: bool = True) -> AsyncIterator[list[Enqueue]]:
+        """Enter all middleware for each order. Unless the caller can suspend, refuse asynchronous ones."""
         enqueues = [Enqueue(order) for order in orders]
         async with contextlib.AsyncExitStack() as stack:
             for enqueue in enqueues:
                 for around in self._around:
                     manager = around(enqueue)
-                    if isinstance(manager, AbstractAsyncContextManager):
+                    if suspends and isinstance(manager, AbstractAsyncContextManager):
                         await stack.enter_async_context(manager)
-                    else:
+                    elif isinstance(manager, AbstractContextManager):
                         stack.enter_context(manager)
+                    else:
+                        raise _asynchronous(around)
             yield enqueues
 
     @staticmethod
@@ -76,3 +78,10 @@ class EnqueueMiddleware:
         """Tell middleware which runs there are."""
         for enqueue, answer in zip(enqueues, answers, strict=True):
             enqueue.run_id, enqueue.created = answer.id, answer.created
+
+
+def _asynchronous(around: Callable[..., Any]) -> Invalid:
+    return Invalid(
+        f"the middleware {getattr(around, '__name__', repr(around))} is asynchronous, and the enqueue is not",
+        hint="use `await job.aenqueue_in(connection, …)`, or make it a plain generator",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sqlite3
 from typing import Any
@@ -23,6 +24,7 @@ _KINDS = {
     **dict.fromkeys(("asyncpg", "psycopg", "psycopg2", "postgresql"), POSTGRES),
     **dict.fromkeys(("apsw", "sqlite3", "aiosqlite", "sqlite"), SQLITE),
 }
+_ASYNCHRONOUS = ("asyncpg", "aiosqlite")
 _NAMES = {POSTGRES: "PostgreSQL", SQLITE: "SQLite"}
 
 Values = tuple[object, ...]
@@ -90,9 +92,23 @@ def needs_locks(run: NewRun) -> bool:
     return bool(run.holds or run.after or run.eligibility or run.pipeline or any(gate.decides for gate in run.gates))
 
 
-def require_same_kind(connection: Any, dialect: Dialect) -> None:
-    """Refuse a connection to PostgreSQL where rota is on SQLite, and the other way round."""
+def require_connection(connection: Any, dialect: Dialect, *, asynchronous: bool) -> None:
+    """Refuse what is no connection, one to PostgreSQL where rota is on SQLite, and one of the other kind of code: a
+    coroutine that nobody awaits would write nothing, and say so only in a warning.
+    """
     name = type(connection).__module__.partition(".")[0]
+    if not (hasattr(connection, "execute") or hasattr(connection, "cursor")):
+        raise Invalid(
+            f"{connection!r:.80} is no connection",
+            hint="give yours, in its transaction: of psycopg, asyncpg, SQLAlchemy, Django or apsw",
+        )
+    # Connections of asyncpg's pools are proxies, whose methods do not show that they are coroutines.
+    awaits = name in _ASYNCHRONOUS or inspect.iscoroutinefunction(getattr(type(connection), "execute", None))
+    if awaits is not asynchronous:
+        raise Invalid(
+            f"{name}'s {type(connection).__qualname__} is {'asynchronous' if awaits else 'synchronous'}",
+            hint="use `await job.aenqueue_in(connection, …)`" if awaits else "use `job.enqueue_in(connection, …)`",
+        )
     if name == "sqlalchemy":
         bind = connection.get_bind() if hasattr(connection, "get_bind") else connection
         name = bind.dialect.name
@@ -145,12 +161,16 @@ async def aexecute_in(connection: Any, run: NewRun, dialect: Dialect) -> None:
     if driver == "sqlalchemy":
         from sqlalchemy import text
 
+        if dialect is SQLITE:
+            _refuse_unsafe_sqlite((await connection.execute(text("pragma database_list"))).fetchall())
         for sql, values in statements(run, dialect, "named"):
             await connection.execute(text(sql), values)
     elif driver == "asyncpg":
         for sql, values in statements(run, dialect, "numeric"):
             await connection.execute(sql, *values)
     else:
+        if dialect is SQLITE:
+            _refuse_unsafe_sqlite(await (await connection.execute("pragma database_list")).fetchall())
         for sql, values in statements(run, dialect, "format" if dialect is POSTGRES else "qmark"):
             await connection.execute(sql, values)
 
