@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.engine.handlers.current_run import claimed_run
+from rota.errors import Invalid
 from rota.job import Job, job_name
 from rota.registry.jobs import FunctionOptions, Registry
 
@@ -47,6 +48,8 @@ class Hooks:
         def decorate(hook: A) -> A:
             declared: Mapping[str, Any] = {"name": job_of(hook), **options}
             job = self.job(**declared)(hook)
+            if job.handler.payload.first is None:
+                raise Invalid(f"the hook {job.name} takes no event", hint="def hook(event: dict[str, Any]): …")
             names = [job_name(other, "jobs") for other in jobs]
             told = notification_to(job.name, events, names, schedules, include_payload=include_payload)
             self.registry.notifications.declare(job.name, told)

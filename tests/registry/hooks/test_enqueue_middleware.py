@@ -75,3 +75,18 @@ def test_what_it_raises_enqueues_nothing(app: Rota) -> None:
     assert app.blocking.list() == []
     with pytest.raises(Invalid, match="cannot be called with the enqueue"):
         app.around_enqueue(lambda: None)
+
+
+def test_what_is_no_middleware(app: Rota) -> None:
+    async def other_librarys(call: Any) -> None: ...
+
+    for declare in (app.around, app.around_enqueue):
+        with pytest.raises(Invalid, match=r"other_librarys is a coroutine function .*yield"):
+            declare(other_librarys)
+
+    @app.around_enqueue
+    def forgetful(enqueue: Enqueue) -> None: ...
+
+    with pytest.raises(Invalid, match=r"forgetful returned None, which is no context manager .*yield"):
+        app.blocking.enqueue(Order("ship", {"order": 1}))
+    assert app.blocking.list() == []

@@ -65,4 +65,6 @@ def test_a_hook_of_a_wrong_event(app: Rota) -> None:
         app.on("run.faild")(print)  # type: ignore[arg-type]
     with pytest.raises(Invalid, match="a hook needs an event"):
         app.on()(lambda event: None)
+    with pytest.raises(Invalid, match=r"the hook on\.<lambda> takes no event"):
+        app.on("run.failed")(lambda: None)
     assert list(EVENTS) == list(get_args(EventWord)), "type checkers know other events"

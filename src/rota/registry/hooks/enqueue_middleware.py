@@ -11,6 +11,7 @@ from typing import Any
 from rota.core.runs.options import Order
 from rota.core.runs.run import Enqueued
 from rota.errors import Invalid
+from rota.registry.hooks.middleware import refuse_coroutine_function
 
 
 class Enqueue:
@@ -51,6 +52,7 @@ class EnqueueMiddleware:
         except TypeError as problem:
             name = getattr(around, "__name__", repr(around))
             raise Invalid(f"the middleware {name} cannot be called with the enqueue: {problem}") from None
+        refuse_coroutine_function(around)
         if inspect.isasyncgenfunction(around):
             around = contextlib.asynccontextmanager(around)
         elif inspect.isgeneratorfunction(around):
@@ -70,7 +72,7 @@ class EnqueueMiddleware:
                     elif isinstance(manager, AbstractContextManager):
                         stack.enter_context(manager)
                     else:
-                        raise _asynchronous(around)
+                        raise _unusable(around, manager)
             yield enqueues
 
     @staticmethod
@@ -80,8 +82,14 @@ class EnqueueMiddleware:
             enqueue.run_id, enqueue.created = answer.id, answer.created
 
 
-def _asynchronous(around: Callable[..., Any]) -> Invalid:
+def _unusable(around: Callable[..., Any], manager: object) -> Invalid:
+    name = getattr(around, "__name__", repr(around))
+    if isinstance(manager, AbstractAsyncContextManager):
+        return Invalid(
+            f"the middleware {name} is asynchronous, and the enqueue is not",
+            hint="use `await job.aenqueue_in(connection, …)`, or make it a plain generator",
+        )
     return Invalid(
-        f"the middleware {getattr(around, '__name__', repr(around))} is asynchronous, and the enqueue is not",
-        hint="use `await job.aenqueue_in(connection, …)`, or make it a plain generator",
+        f"the middleware {name} returned {manager!r:.80}, which is no context manager",
+        hint="let it `yield` once, where the enqueue happens",
     )

@@ -119,6 +119,7 @@ def _without(arguments: Mapping[str, Any], passed: Collection[str]) -> dict[str,
 
 def _taking_call(around: Callable[..., Any]) -> Callable[..., Any]:
     """Return a factory that is given the call, also for middleware that takes nothing."""
+    refuse_coroutine_function(around)
     try:
         parameters = inspect.signature(around).parameters.values()
     except (TypeError, ValueError):  # such as a class written in C
@@ -128,6 +129,13 @@ def _taking_call(around: Callable[..., Any]) -> Callable[..., Any]:
         name = getattr(around, "__name__", repr(around))
         raise Invalid(f"the middleware {name} takes {', '.join(required)}", hint="it may take one argument, the call")
     return around if required else lambda _call: around()
+
+
+def refuse_coroutine_function(around: Callable[..., Any]) -> None:
+    """Refuse `async def` without a `yield`, as the middleware of other libraries is written."""
+    if inspect.iscoroutinefunction(around):
+        name = getattr(around, "__name__", repr(around))
+        raise Invalid(f"the middleware {name} is a coroutine function", hint="let it `yield` once: before and after")
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:
