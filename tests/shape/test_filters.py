@@ -13,7 +13,7 @@ from rota.api.runs.bulk import RunsBulkBody
 from rota.app import Rota
 from rota.cli.runs.run_control import cancel, count, retry
 from rota.cli.runs.runs import run
-from rota.cli.terminal.run_filter import filter_of as filter_of_options
+from rota.cli.verbs.run_filter import filter_of as filter_of_options
 from rota.core.runs.run import RunFilter
 from rota.core.states import RunState
 from rota.server import asgi

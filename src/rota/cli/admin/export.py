@@ -10,7 +10,7 @@ import click
 from rota.cli.connect import ask
 from rota.cli.options import examples, streaming
 from rota.cli.terminal.output import emit, json_text, plain_value
-from rota.cli.terminal.run_filter import filter_of, filters
+from rota.cli.verbs.run_filter import filter_of, filters
 from rota.client.client import Client
 from rota.client.export import all_events, all_runs, attempts_of
 from rota.core.runs.run import RunFilter

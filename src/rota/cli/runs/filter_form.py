@@ -7,7 +7,7 @@ from typing import Any
 
 from rota.cli.options import params_of
 from rota.cli.terminal.format import rfc3339
-from rota.cli.terminal.run_filter import filter_of, filters
+from rota.cli.verbs.run_filter import filter_of, filters
 from rota.cli.verbs.verb_options import Form
 from rota.core.runs.run import RunFilter
 from rota.values.scope import scope_text

@@ -12,10 +12,10 @@ from rota.cli.options import examples, idempotency_option, shared
 from rota.cli.runs.filter_form import filter_form
 from rota.cli.terminal.confirm import require_consent, yes_option
 from rota.cli.terminal.output import emit, on_terminal, print_json
-from rota.cli.terminal.run_filter import filter_of, filters
 from rota.cli.terminal.run_format import print_new_run, print_run
 from rota.cli.terminal.wait import ProgressLine, finish, wait_for_run, wait_timeout_option
 from rota.cli.verbs.looks import Reply
+from rota.cli.verbs.run_filter import filter_of, filters
 from rota.cli.verbs.verb_command import carries_out, verb_command
 from rota.cli.verbs.verb_options import Form, json_in
 from rota.client.client import Client
