@@ -187,7 +187,7 @@ async def test_what_is_asked_is_found_by_indexes(store: Store) -> None:
     scheduled = await explained(store, "count_scheduled", most=10)
     for index in ("due", "waiting", "due_limited", "conduct", "due_need"):
         assert f"rota_ready_{index}" in scheduled
-    oldest = await explained(store, "oldest_queued")
+    oldest = await explained(store, "queue_counts")
     assert "SCAN rota_ready\n" not in f"{oldest}\n"
     assert "Seq Scan on rota_ready" not in oldest
     counted = await explained(store, "counted_last_day", since=0, whole=5)

@@ -14,7 +14,7 @@ from rota.store.databases.database import Database, Tx, Work
 from rota.store.jobs import jobs
 from rota.store.limits.live import LiveLimitStore, live_limits
 from rota.store.runs import read
-from rota.values.instants import instant
+from rota.values.instants import maybe_instant
 
 _BITE = 500
 
@@ -154,11 +154,12 @@ async def _page(tx: Tx, job_filter: JobFilter, declared: Declared, limit: int, a
 
 
 async def _queues(tx: Tx, names: set[str]) -> Sequence[Queue]:
-    counts = {name: (running, queued, scheduled) for name, running, queued, scheduled in await read.queue_counts(tx)}
+    levels = await read.queue_levels(tx)
     paused = {pause.name: pause for pause in await read.paused_queues(tx)}
-    oldest = {queue: instant(at) for queue, at in await tx.fetch("oldest_queued")}
     limits = {name: limit for (thing, name), limit in (await live_limits(tx)).items() if thing is LimitedThing.QUEUE}
-    return [
-        Queue(name, *counts.get(name, (0, 0, 0)), paused.get(name), oldest.get(name), limits.get(name))
-        for name in sorted({"default", *names, *counts, *paused, *limits})
-    ]
+
+    def queue(name: str) -> Queue:
+        running, queued, scheduled, oldest = levels.get(name, (0, 0, 0, None))
+        return Queue(name, running, queued, scheduled, paused.get(name), maybe_instant(oldest), limits.get(name))
+
+    return [queue(name) for name in sorted({"default", *names, *levels, *paused, *limits})]

@@ -229,7 +229,7 @@ async def _insert_plain(tx: Tx, runs: Sequence[NewRun], *, asked: bool) -> list[
         return []
     answers = await _insert_rows(tx, runs, asked=asked)
     # A bulk of thousands has one model: the others are asked by it.
-    if not any(run.retry_of or run.eligibility or is_pipeline(run.overrides) for run in models_of(runs)):
+    if not [run for run in models_of(runs) if run.retry_of or run.eligibility or run.overrides]:
         return answers
     retries = [(run.id,) for run in runs if run.retry_of]
     if retries:

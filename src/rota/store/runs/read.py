@@ -196,8 +196,16 @@ def definition_in(text: str) -> JobDefinition:
 
 
 async def queue_counts(tx: Tx) -> list[tuple[str, int, int, int]]:
+    levels = await queue_levels(tx)
+    return [(queue, running, queued, scheduled) for queue, (running, queued, scheduled, _) in levels.items()]
+
+
+async def queue_levels(tx: Tx) -> dict[str, tuple[int, int, int, int | None]]:
+    """Return how many runs of each queue run, are queued and scheduled, and since when the oldest one is queued."""
     rows = await tx.fetch("queue_counts")
-    return [(queue, int(running), int(queued), int(scheduled)) for queue, running, queued, scheduled in rows]
+    return {
+        queue: (int(running), int(queued), int(scheduled), oldest) for queue, running, queued, scheduled, oldest in rows
+    }
 
 
 async def paused_queues(tx: Tx) -> list[Pause]:

@@ -106,16 +106,6 @@ select r.queue, 'waiting', count(*) from rota_outside o {then rota_run r | r.id 
 union all
 select r.queue, 'waiting', count(*) from rota_conduct c {then rota_run r | r.id = c.run_id} group by r.queue;
 
--- name: oldest_queued
--- One branch per hold, each in its own index, as in measure_queues.
-select queue, min(oldest) from (
-    select queue, min(run_at) as oldest from rota_ready where hold = {open} group by queue
-    union all
-    select queue, min(run_at) from rota_ready where hold = {limited} group by queue
-    union all
-    select queue, min(run_at) from rota_ready where hold = {restricted} group by queue
-) as queued group by queue;
-
 -- name: begin_measuring
 -- The primary key decides a race: only the process that inserts a span's row measures it.
 insert into rota_count (span, at, source, counted)

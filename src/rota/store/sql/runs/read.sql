@@ -89,15 +89,29 @@ where j.version = (select max(version) from rota_job where name = j.name and dro
 order by j.name;
 
 -- name: queue_counts
--- One statement, so that a run that is being claimed is counted once.
-select queue, sum(running), sum(queued), sum(scheduled)
+-- And since when the oldest queued run of each waits. One statement, so that a run that is being claimed is counted once; one
+-- branch per hold, each in its own index: the rows themselves are seven times as large.
+select queue, sum(running), sum(queued), sum(scheduled), min(oldest)
 from (
-    select queue, 0 as running, sum(case when hold in ({open}, {limited}, {restricted}) then 1 else 0 end) as queued,
-        sum(case when hold in ({open_later}, {blocked}, {limited_later}, {parent}, {restricted_later}) then 1 else 0 end) as scheduled
-    from rota_ready group by queue
+    select queue, 0 as running, count(*) as queued, 0 as scheduled, min(run_at) as oldest
+    from rota_ready where hold = {open} group by queue
     union all
-    select r.queue, count(*), 0, 0 from rota_lease l {then rota_run r | r.id = l.run_id} group by r.queue
+    select queue, 0, count(*), 0, min(run_at) from rota_ready where hold = {limited} group by queue
     union all
-    select r.queue, count(*), 0, 0 from rota_outside o {then rota_run r | r.id = o.run_id} group by r.queue
+    select queue, 0, count(*), 0, min(run_at) from rota_ready where hold = {restricted} group by queue
+    union all
+    select queue, 0, 0, count(*), null from rota_ready where hold = {open_later} group by queue
+    union all
+    select queue, 0, 0, count(*), null from rota_ready where hold = {blocked} group by queue
+    union all
+    select queue, 0, 0, count(*), null from rota_ready where hold = {limited_later} group by queue
+    union all
+    select queue, 0, 0, count(*), null from rota_ready where hold = {parent} group by queue
+    union all
+    select queue, 0, 0, count(*), null from rota_ready where hold = {restricted_later} group by queue
+    union all
+    select r.queue, count(*), 0, 0, null from rota_lease l {then rota_run r | r.id = l.run_id} group by r.queue
+    union all
+    select r.queue, count(*), 0, 0, null from rota_outside o {then rota_run r | r.id = o.run_id} group by r.queue
 ) as counts
 group by queue order by queue;
