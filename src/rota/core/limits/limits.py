@@ -30,6 +30,8 @@ WHEN_FULL = tuple(mode.value for mode in WhenFull)
 _BY_WORD = {mode.value: mode for mode in WhenFull}
 UNLIMITED = 2**30
 """No limit of runs at once: only the number of waiting runs is limited."""
+ANY_RANK, NO_RANK = -32_768, 32_767
+"""Bounds of the ranks (minus the priority) under a limit: not known, so they may be of any; and nobody waits."""
 
 LONGEST_PERIOD = timedelta(days=30)
 MOST_IN_A_PERIOD = 100_000
@@ -128,12 +130,16 @@ class Gate(msgspec.Struct, frozen=True, gc=False):
 
 
 class LimitedRun(msgspec.Struct, frozen=True):
-    """Run about to be put under its limits; a `pipeline` is claimed by the names of its parts' jobs."""
+    """Run about to be put under its limits; a `pipeline` is claimed by the names of its parts' jobs.
+
+    `rank`: minus its priority, if the caller knows it.
+    """
 
     id: str
     job: str
     gates: tuple[Gate, ...]
     pipeline: bool = False
+    rank: int = ANY_RANK
 
     @property
     def claimed_as(self) -> str | None:

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import msgspec
 
-from rota.core.limits.limits import limit_of_key
+from rota.core.limits.limits import NO_RANK, limit_of_key
 
 
 class Shut(IntEnum):
@@ -59,16 +59,31 @@ class LimitChange(msgspec.Struct, frozen=True):
 
 
 class KeyHead(msgspec.Struct, frozen=True):
-    """Limit that is open, and the first run that waits under its `key`; without a run, nobody waits any more."""
+    """Limit that is open, and the first run that waits under its `key`; without a run, nobody waits any more.
+
+    `at_least`: no run under it has a lower rank (a higher priority), as far as its row knows.
+    """
 
     key: str
     rank: int = 0
     run_at: int = 0
     run_id: str | None = None
+    at_least: int = 0
 
     @property
     def place(self) -> tuple[int, int, str]:
         return self.rank, self.run_at, self.run_id or ""
+
+
+def may_be_passed(heads: Sequence[KeyHead], most: int) -> bool:
+    """Return whether there may be a limit, beyond the `most` that were looked at, with a run of a higher priority.
+
+    They are looked at in the order of what their rows know.
+    """
+    if len(heads) < most:
+        return False
+    first = min((head.rank for head in heads if head.run_id is not None), default=NO_RANK + 1)
+    return first > max(head.at_least for head in heads)
 
 
 def first_of_each(heads: Iterable[KeyHead]) -> list[KeyHead]:

@@ -86,7 +86,7 @@ class Completed(msgspec.Struct, frozen=True):
 EMPTY_FOR = in_micros(timedelta(seconds=0.2))
 """A limit that was not served for so long is looked at even if nothing waits under it, and is then shut."""
 COMPARED = 100
-"""Keys whose first runs are compared. While more of them have work, turns come before priority and age."""
+"""Keys whose first runs are compared. While more of them have work of one priority, turns come before age."""
 
 
 def keys_compared(slots: int) -> int:

@@ -192,6 +192,7 @@ async def _make(
             shape.job,
             (*own, *_gates(row, pattern, place, text), *under.gates(shape.job, shape.queue, place.scope)),
             bool(shape.pipeline),
+            -shape.priority,
         )
         for id, (place, text) in runs.items()
     }

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.limits.limits import (
+    NO_RANK,
     UNLIMITED,
     Gate,
     LimitedRun,
@@ -38,7 +39,7 @@ async def lock(tx: Tx, runs: Sequence[LimitedRun], followed: Iterable[str] = ())
         # that was first locked under a limit's lock would deadlock with its end.
         stops = await _runs_to_stop(tx, runs)
         await cancel.reserve(tx, [*followed, *stops, *await cancel.entangled(tx, stops)])
-        rows = [_limit_row(gate, job, Shut.NOBODY_WAITS) for _, (job, gate) in sorted(gates.items())]
+        rows = [_limit_row(gate, job, Shut.NOBODY_WAITS, NO_RANK) for _, (job, gate) in sorted(gates.items())]
         # A missing row cannot be locked: two first enqueues under a key would both count nobody, and both be admitted.
         await tx.fetch("make_limits", rows)
         await tx.fetch("lock_limits", [(key,) for key in sorted(gates)])
@@ -101,8 +102,8 @@ async def _live(tx: Tx, gates: Iterable[Gate]) -> dict[str, int]:
     return live | {key: live.get(key, 0) + by_key[key].max - rate.free for key, rate in counted.items()}
 
 
-def _limit_row(gate: Gate, job: str | None, shut: int) -> Row:
-    return gate.key, None if is_of_jobs(gate.key) else job, gate.max, shut, gate.period
+def _limit_row(gate: Gate, job: str | None, shut: int, rank: int) -> Row:
+    return gate.key, None if is_of_jobs(gate.key) else job, gate.max, shut, gate.period, rank
 
 
 async def install(tx: Tx, runs: Iterable[LimitedRun]) -> None:
@@ -128,7 +129,7 @@ async def open_for(tx: Tx, runs: Iterable[LimitedRun]) -> None:
     await open_gates(
         tx,
         [
-            (place, run.claimed_as, gate)
+            (place, run.claimed_as, gate, run.rank)
             for run in runs
             for place, gate in enumerate(in_line(run.gates) if run.gates[1:] else run.gates)
         ],
@@ -136,15 +137,20 @@ async def open_for(tx: Tx, runs: Iterable[LimitedRun]) -> None:
 
 
 async def open_gates(
-    tx: Tx, placed: Iterable[tuple[int, str | None, Gate]], kept: Collection[str] = frozenset()
+    tx: Tx, placed: Iterable[tuple[int, str | None, Gate, int]], kept: Collection[str] = frozenset()
 ) -> None:
-    """The same, of these gates; each with its place among its run's, and the run's job. The limits in `kept` allow what
-    they allow now.
+    """The same, of these gates; each with its place among its run's, the run's job and its rank. The limits in `kept`
+    allow what they allow now.
     """
     limits: dict[str, Row] = {}
-    for place, job, gate in placed:
-        if place == 0 or gate.key not in limits:
-            limits[gate.key] = _limit_row(gate, job, Shut.NOBODY_WAITS if place else Shut.OPEN)
+    ranks: dict[str, int] = {}
+    for place, job, gate, rank in placed:
+        if place:
+            if gate.key not in limits:
+                limits[gate.key] = _limit_row(gate, job, Shut.NOBODY_WAITS, NO_RANK)
+        elif rank < ranks.get(gate.key, NO_RANK + 1):
+            ranks[gate.key] = rank
+            limits[gate.key] = _limit_row(gate, job, Shut.OPEN, rank)
     if limits:
         # In the order of keys, as everybody locks limits. `adjust_limits` locks only rows that are to change: most
         # enqueues come under a limit that is open already, and must not stand in the way of claims.

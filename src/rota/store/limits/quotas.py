@@ -459,12 +459,12 @@ async def _put_under(
         await tx.fetch("come_under", [(run.id, ready[run.id].key(run.gates)) for run in waiting])
     # What the limits of jobs and schedules allow, these say; but a run may wait under another one of them than before.
     placed = [
-        (place, run.claimed_as, gate)
+        (place, run.claimed_as, gate, run.rank)
         for run in runs
         for place, gate in enumerate(in_line(run.gates))
         if place == 0 or is_settled(gate.key)
     ]
-    kept = {gate.key for _, _, gate in placed if not is_settled(gate.key)}
+    kept = {gate.key for _, _, gate, _ in placed if not is_settled(gate.key)}
     await admit.open_gates(tx, placed, kept)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from rota.core.limits.limits import ANY_RANK
 from rota.core.limits.turns import (
     Allowed,
     Candidate,
@@ -17,15 +18,18 @@ from rota.core.limits.turns import (
     cut_short,
     hand_out,
     in_turn,
+    may_be_passed,
 )
 from rota.core.runs.claim import END, PLAIN, SUSPECTS, Claim, LimitedRequest, Position, WaitingRun
-from rota.store.databases.database import COMPARED, Row, Tx
+from rota.store.databases.database import COMPARED, Row, Tx, keys_compared
 from rota.store.limits import rates
 from rota.store.limits.rates import Counted, allowed
 from rota.store.workers import replicas
 
 # More limits than slots are locked: some turn out to be full or empty, and the claim should not come back with nothing.
 _MORE_KEYS = 16
+# Looks of one claim at open limits, each beyond what it found out about those of the one before.
+_LOOKS = 8
 
 
 class LimitedClaims(msgspec.Struct, frozen=True):
@@ -55,10 +59,13 @@ async def claim(tx: Tx, request: LimitedRequest, open_keys: Sequence[KeyHead] | 
     Every lock is taken only if nobody else has it, so that claims do not wait, and cannot deadlock; but for a limit
     that has to be made, and is being made by somebody else.
     """
-    found = await tx.hot.open_keys(request) if open_keys is None else open_keys
+    corrected: list[str] = []
+    if open_keys is None:
+        open_keys = await look_further(tx, request, await tx.hot.open_keys(request), corrected)
+    found = open_keys
     # A worker without a free slot only asks whether anything waits.
     if not found or not request.slots:
-        return LimitedClaims([], bool(found))
+        return LimitedClaims([], bool(found), emptied=(*corrected,))
     keys = await _lock(tx, found, min(request.slots, COMPARED) + _MORE_KEYS, request.before)
     # One look has a snapshot from after the locks: an older one would not see what the last holder of them took.
     first = await tx.hot.counted_candidates(request, keys)
@@ -88,7 +95,42 @@ async def claim(tx: Tx, request: LimitedRequest, open_keys: Sequence[KeyHead] | 
     if full or not handed.taken:
         await change(tx, changes(handed, await rates.opening(tx, full), emptied))
     left = {head.key for head in found}.difference(handed.full, handed.blocked, emptied)
-    return LimitedClaims(claims, True, bool(left), bool(full), tuple(emptied), handed.held_up)
+    return LimitedClaims(claims, True, bool(left), bool(full), (*corrected, *emptied), handed.held_up)
+
+
+async def look_further(
+    tx: Tx, request: LimitedRequest, heads: Sequence[KeyHead], corrected: list[str]
+) -> Sequence[KeyHead]:
+    """Look at more open limits while one that was not seen may have a run of a higher priority.
+
+    That is so if limits that were seen have less to give than their rows say: those are `corrected`. An enqueue under
+    one of them may be under way, and trust the row as it was; so they are to be looked at again, as emptied ones.
+    """
+    for _ in range(_LOOKS):
+        if not may_be_passed(heads, keys_compared(request.slots)):
+            break
+        keys = await shut_empty(tx, [head for head in heads if head.run_id is None])
+        keys += await _raise_ranks(tx, [head for head in heads if head.run_id is not None])
+        if not keys:  # others are at them, or the runs that come first are not for this worker
+            break
+        corrected += keys
+        heads = await tx.hot.open_keys(request)
+    return heads
+
+
+async def _raise_ranks(tx: Tx, heads: Sequence[KeyHead]) -> tuple[str, ...]:
+    """Set the ranks of limits under which the first run comes later than their rows say. Return their keys."""
+    stale = [(head.key,) for head in sorted(heads, key=lambda head: head.key) if head.at_least < head.rank]
+    locked = allowed(await tx.fetch("lock_open_limits", stale)) if stale else {}
+    if not locked:
+        return ()
+    # A statement of its own, after the locks: an enqueue that held one of them has committed what it brought.
+    known = {head.key: head.at_least for head in heads}
+    ranks = [(key, rank) for key, rank in await tx.fetch("first_ranks", [(key,) for key in locked])]
+    higher = [(key, int(rank)) for key, rank in ranks if rank > known[key]]
+    if higher:
+        await tx.fetch("raise_ranks", higher)
+    return tuple(key for key, _ in higher)
 
 
 async def _hand_out(
@@ -108,6 +150,8 @@ async def _hand_out(
 
 async def shut_empty(tx: Tx, empty: Sequence[KeyHead]) -> tuple[str, ...]:
     """Shut those of these limits under which nobody waits; it needs no slot. Return their keys."""
+    if not empty:
+        return ()
     keys = await _lock(tx, empty, 0, END)
     nothing = SlotGrant([], set(), {})
     emptied = await _emptied(tx, keys, {}, nothing)
@@ -195,12 +239,14 @@ async def change(tx: Tx, limits: Sequence[LimitChange]) -> None:
 
 async def leave(tx: Tx, *, ended: Sequence[str] = (), again: Sequence[tuple[str, int]] = ()) -> list[Row]:
     """These runs, and leases that are followed by others, hold no slots any more: of which limits, `open_limits` wants
-    to know."""
+    to know; and of those under which a run waits again, its rank."""
     freed = list(await tx.fetch("drop_gates", [(id,) for id in ended])) if ended else []
     vacated = list(await tx.fetch("leave_gates", again)) if again else []
     # Nothing ends under a rate; but one that is tried again waits under it, and it may not know of anybody who does.
     places: list[Row] = [(key, place) for key, place, period in freed if period is None]
-    return places + [(key, place) for key, place, period in vacated if period is None or place == 0]
+    places += [(key, place) for key, place, period, _ in vacated if place and period is None]
+    # Without a rank, it waits no more: this was a stray.
+    return places + [(key, place, ANY_RANK if rank is None else rank) for key, place, _, rank in vacated if place == 0]
 
 
 async def open_limits(tx: Tx, freed: Sequence[Row]) -> None:
@@ -212,10 +258,15 @@ async def open_limits(tx: Tx, freed: Sequence[Row]) -> None:
         return
     # Once per limit, and in the order of keys below: several runs of this transaction may have freed the same one.
     places: dict[str, int] = {}
-    for key, place in freed:
+    ranks: dict[str, int] = {}
+    for key, place, *rank in freed:
         places[key] = min(place, places.get(key, place))
+        if rank:
+            ranks[key] = min(rank[0], ranks.get(key, rank[0]))
     keys = [(key,) for key in sorted(places)]
     most = allowed(await tx.fetch("lock_limits", keys))
+    if ranks:
+        await tx.fetch("lower_ranks", sorted(ranks.items()))
     opened = await tx.hot.open_limits([(key, places[key]) for (key,) in keys])
     tx.wake(*{queue for _, _, *queues in opened for queue in queues if queue is not None})
     blocking = {key: most[key] for key, blocks, *_ in opened if blocks and key in most}

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import msgspec
 
+from rota.core.limits.limits import ANY_RANK
 from rota.core.runs.claim import NIL_ID
 from rota.store.databases.database import Row, Tx
 from rota.store.databases.pinned_plans import last_of, walk_indexes
@@ -100,7 +101,7 @@ async def tidy(tx: Tx, strays: Strays) -> None:
     """Put right what is astray."""
     # They were found in an earlier snapshot: gates are left by their fence, so a claim that came since keeps its slot.
     freed = await slots.leave(tx, ended=strays.ended, again=strays.again)
-    await slots.open_limits(tx, [*freed, *((key, _ANY_PLACE) for (key,) in strays.forgotten)])
+    await slots.open_limits(tx, [*freed, *((key, _ANY_PLACE, ANY_RANK) for (key,) in strays.forgotten)])
     if strays.awaited:
         await release(tx, strays.awaited)
     if strays.idle:

@@ -278,7 +278,8 @@ def _gates(work: PlannedSchedule, planned: Planned, under: Under) -> tuple[Gate,
 
 
 def _gated(work: PlannedSchedule, planned: Planned, gates: tuple[Gate, ...]) -> LimitedRun:
-    return LimitedRun(planned.run_id, work.template.job.name, gates, bool(work.template.job.pipeline))
+    template = work.template
+    return LimitedRun(planned.run_id, template.job.name, gates, bool(template.job.pipeline), template.place[1])
 
 
 async def _admitted(tx: Tx, pairs: Sequence[Pair], gates: dict[str, tuple[Gate, ...]]) -> list[Pair]:

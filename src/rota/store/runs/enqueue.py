@@ -221,7 +221,7 @@ async def _admit(tx: Tx, runs: Sequence[NewRun], decided: Sequence[LimitedRun]) 
 
 
 def _gated(run: NewRun) -> LimitedRun:
-    return LimitedRun(run.id, run.job, run.gates, is_pipeline(run.overrides))
+    return LimitedRun(run.id, run.job, run.gates, is_pipeline(run.overrides), -run.priority)
 
 
 async def _insert_plain(tx: Tx, runs: Sequence[NewRun], *, asked: bool) -> list[Enqueued]:
@@ -486,7 +486,7 @@ async def _replace(tx: Tx, run: NewRun, holder: str, ready: Row, pending: Limits
     await audit.note_once(tx, "run", holder, REPLACED, run.actor, change, fence=fence)
     # It comes under the limits of what replaces it, and leaves those that it was made under.
     await tx.fetch("drop_gates", [(holder,)])
-    replaced = LimitedRun(holder, run.job, run.gates)
+    replaced = LimitedRun(holder, run.job, run.gates, rank=-run.priority)
     await admit.place(tx, [replaced])
     pending.placed.append(replaced)
     await tx.fetch(

@@ -60,10 +60,11 @@ async def go_on(
     if takers:
         await fill(tx, {str(id) for id, *_ in gone_on} & {*takers})
     # Limits come after the runs that wait, as everywhere.
-    await _wake_limits(tx, [(id, key) for id, _, hold, key, _ in gone_on if hold == Hold.LIMITED and key is not None])
+    limited = [(id, key, rank) for id, _, hold, key, _, rank in gone_on if hold == Hold.LIMITED and key is not None]
+    await _wake_limits(tx, limited)
     await _note_released(tx, gone_on, after or {})
-    tx.wake(*[queue for _, queue, _, _, _ in gone_on])
-    if any(hold == Hold.PARENT for _, _, hold, _, _ in gone_on):
+    tx.wake(*[queue for _, queue, *_ in gone_on])
+    if any(hold == Hold.PARENT for _, _, hold, *_ in gone_on):
         tx.wake(replicas.CONDUCTOR)
 
 
@@ -91,7 +92,7 @@ async def _note_released(tx: Tx, gone_on: Sequence[Row], after: Mapping[str, str
     when it comes.
     """
     change = {"from": RunState.SCHEDULED, "to": RunState.QUEUED}
-    released = [(str(id), fence) for id, _, hold, _, fence in gone_on if is_queued(hold)]
+    released = [(str(id), fence) for id, _, hold, _, fence, _ in gone_on if is_queued(hold)]
     rows = [(id, None, fence, {**change, "after": after.get(id)}) for id, fence in released]
     await audit.note_runs(tx, RELEASED, rows)
 
@@ -104,14 +105,17 @@ async def promote(tx: Tx, limit: int, *, needed: bool = True) -> int:
     # Rows that somebody has (a cancel, another promoter) are skipped: the next look meets those that still wait.
     promoted = [*await tx.fetch("promote", limit=limit), *await tx.fetch("promote_limited", limit=limit)]
     promoted += await tx.fetch("promote_needed", limit=limit) if needed else []
-    await _wake_limits(tx, [(id, key) for id, _, key in promoted if key is not None])
-    tx.wake(*[queue for _, queue, _ in promoted])
+    await _wake_limits(tx, [(id, key, rank) for id, _, key, rank in promoted if key is not None])
+    tx.wake(*[queue for _, queue, *_ in promoted])
     return len(promoted)
 
 
-async def _wake_limits(tx: Tx, runs: Sequence[tuple[object, str]]) -> None:
-    """Runs (id, limit key) that nothing but their limits holds back any more."""
+async def _wake_limits(tx: Tx, runs: Sequence[tuple[object, str, int]]) -> None:
+    """Runs (id, limit key, rank) that nothing but their limits holds back any more."""
     if runs:
-        await tx.fetch("wake_limits", [(key,) for key in sorted({key for _, key in runs})])
+        ranks: dict[str, int] = {}
+        for _, key, rank in runs:
+            ranks[key] = min(rank, ranks.get(key, rank))
+        await tx.fetch("wake_limits", sorted(ranks.items()))
         # A limit that nobody used for a while was dropped, perhaps while these runs waited.
-        await tx.fetch("make_limits_of", [(str(id),) for id, _ in runs])
+        await tx.fetch("make_limits_of", [(str(id),) for id, *_ in runs])

@@ -86,12 +86,20 @@ class _Claiming:
         self.answer = OrderedClaims()
 
     async def claim(self, ask: QueueRequest) -> None:
-        open_keys = self._heads.open_keys.get(ask.queue, [])
+        open_keys = await self._open_keys(ask.queue)
         taken = await self._claim_first(ask, open_keys)
         empty = [key for key in open_keys if key.run_id is None]
         # Whatever was taken: a busy worker would look at them again and again. A claim under limits has seen to them.
         if empty and taken is not Source.LIMITED:
             self.answer.emptied += await slots.shut_empty(self._tx, empty)
+
+    async def _open_keys(self, queue: str) -> Sequence[KeyHead]:
+        """Return limits with their first runs, the highest priority among them, however many are open."""
+        heads: Sequence[KeyHead] = self._heads.open_keys.get(queue, [])
+        corrected: list[str] = []
+        heads = await slots.look_further(self._tx, self._request.limited(queue, self._request.slots), heads, corrected)
+        self.answer.emptied += (*corrected,)
+        return heads
 
     async def _claim_first(self, ask: QueueRequest, open_keys: Sequence[KeyHead]) -> Source | None:
         """Return which source it claimed from."""

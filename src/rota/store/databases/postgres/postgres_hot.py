@@ -245,8 +245,8 @@ def _taken(run_ids: Sequence[str], claims: Mapping[str, Claim]) -> list[Claim]:
 
 
 def _key_head(row: Row) -> KeyHead:
-    rank, at, id, key, _ = row
-    return KeyHead(key, rank, at, id) if id else KeyHead(key)
+    rank, at, id, key, at_least = row
+    return KeyHead(key, rank, at, id, at_least) if id else KeyHead(key, at_least=at_least)
 
 
 def _waiting_runs(rows: Sequence[Row]) -> list[WaitingRun]:

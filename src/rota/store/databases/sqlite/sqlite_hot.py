@@ -186,7 +186,10 @@ class SqliteHotForms:
         values = {"solo": request.solo, "idle": EMPTY_FOR, "limit": keys_compared(request.slots), "name": request.name}
         requirements = _json(request.met.under_limits)
         rows = await self._tx.fetch("open_keys", queue=queue, known=known, requirements=requirements, **values)
-        return [KeyHead(key, *first) if first[2] else KeyHead(key) for key, *first in rows]
+        return [
+            KeyHead(key, rank, at, id, at_least) if id else KeyHead(key, at_least=at_least)
+            for key, at_least, rank, at, id in rows
+        ]
 
     async def counted_candidates(self, request: LimitedRequest, limits: Mapping[str, Allowed]) -> CountedCandidates:
         counted = await self._tx.fetch("in_use", [(key, limit.max, limit.period) for key, limit in limits.items()])

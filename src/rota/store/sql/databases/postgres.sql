@@ -186,10 +186,10 @@ cross join lateral (
 where here.queue <> all(array(select name from rota_pause where kind = 'queue'));
 
 -- part: open_keys
-select here.queue, open.rank, open.run_at, open.run_id::text, open.key, open.served_at
+select here.queue, open.rank, open.run_at, open.run_id::text, open.key, open.at_least
 from unnest(:queues::text[]) as here(queue)
 cross join lateral (
-    select l.key, l.served_at, first.rank, first.run_at, first.run_id from rota_limit l
+    select l.key, l.served_at, l.rank as at_least, first.rank, first.run_at, first.run_id from rota_limit l
     left join lateral (
         select w.rank, w.run_at, w.run_id from rota_ready w
         where (l.job is null or l.job = any(:jobs::text[]))
@@ -205,12 +205,13 @@ cross join lateral (
         limit 1) as first on true
     where l.shut = 0 and (first.run_id is not null or l.served_at < :now - :idle
         and (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1) is null)
-    order by l.served_at, l.key
+    order by l.rank, l.served_at, l.key
     limit :limit) as open
+order by open.served_at, open.key
 
 -- name: open_keys
 -- Limits under which a run waits that this worker may have, with the first one in each queue; and, without one, those
--- under which nobody waits any more. `limit 1` keeps it a probe for each limit: an `exists` may be answered by a hash of
+-- under which nobody waits any more; those first that may have the highest priority. `limit 1` keeps it a probe for each limit: an `exists` may be answered by a hash of
 -- all runs that wait.
 {part open_keys};
 

@@ -84,8 +84,9 @@ select id from rota_need union all select null where exists (select 1 from rota_
 -- name: open_keys
 -- Limits under which a run waits that this worker may have, with the first one; and, without one, those under which nobody
 -- waits any more.
-select l.key, w.rank, w.run_at, w.run_id from (
-    select o.key, o.served_at, case when o.job is null or o.job in (select key from json_each(:known)) then (
+select key, at_least, rank, run_at, run_id from (
+select l.key, l.served_at, l.at_least, w.rank, w.run_at, w.run_id from (
+    select o.key, o.served_at, o.rank as at_least, case when o.job is null or o.job in (select key from json_each(:known)) then (
         select w.run_id from rota_ready w
         where w.hold = {limited} and w.limit_key = o.key and w.queue = :queue and w.solo <= :solo
             and (w.need is null or w.need in (select value from json_each(:requirements))
@@ -98,8 +99,9 @@ select l.key, w.rank, w.run_at, w.run_id from (
 left join rota_ready w on w.run_id = l.first
 where l.first is not null or l.served_at < :now - :idle
     and not exists (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key)
-order by l.served_at, l.key
-limit :limit;
+order by l.at_least, l.served_at, l.key
+limit :limit)
+order by served_at, key;
 
 -- name: limited_candidates
 -- Of each key up to so many; a limit cannot differ from key to key. Of replicas that are nobody's, those whose parent this worker has none of.

@@ -1,20 +1,20 @@
 -- What holds a run back besides time: limits, runs that it follows, pauses.
 
 -- name: make_limits
-insert into rota_limit (key, job, max, shut, served_at, period)
-select rows.key, rows.job, rows.max, rows.shut, :now, rows.period
-from {rows key text, job text, max int, shut int, period bigint}
+insert into rota_limit (key, job, max, shut, served_at, period, rank)
+select rows.key, rows.job, rows.max, rows.shut, :now, rows.period, rows.rank
+from {rows key text, job text, max int, shut int, period bigint, rank int}
 where not exists (select 1 from rota_limit l where l.key = rows.key)
 on conflict (key) do nothing;
 
 -- name: make_limits_of
 -- Of runs whose gates came alone, on somebody else's connection; or whose wider limit, unused for a while, was dropped
 -- while they came. A line has 22 characters before the key of its first limit, and a rate five.
-insert into rota_limit (key, job, max, shut, served_at, period)
+insert into rota_limit (key, job, max, shut, served_at, period, rank)
 select g.key, case when min(r.job) = max(r.job) and strpos(g.key, 'quota:') not in (1, 6, 23, 28)
         and strpos(g.key, 'live:queue:') not in (1, 6, 23, 28) and count(s.no) = 0
         then min(r.job) end, max(g.max),
-    case when min(g.place) = 0 then 0 else 1 end, :now, max(g.period)
+    case when min(g.place) = 0 then 0 else 1 end, :now, max(g.period), min(-r.priority)
 from {rows id id} join rota_gate g on g.run_id = rows.id join rota_run r on r.id = g.run_id
 left join rota_stage s on s.run_id = r.id
 where not exists (select 1 from rota_limit l where l.key = g.key)
@@ -23,21 +23,54 @@ order by g.key
 on conflict (key) do nothing
 returning key;
 
+-- part: lower_rank
+case when rows.rank < rota_limit.rank then rows.rank else rota_limit.rank end
+
 -- name: adjust_limits
 -- Locks no row that is right already: whoever enqueues does not stand in the way of claims. `kept`: it allows what it does.
+-- Its rank only falls here, also while it is shut: whoever else comes under it meanwhile cannot be seen.
 update rota_limit set max = case when rows.kept = 1 then rota_limit.max else rows.max end,
     period = case when rows.kept = 1 then rota_limit.period else rows.period end,
     job = case when rota_limit.job = rows.job then rota_limit.job end,
     shut = case when rows.shut = 0 then 0 else rota_limit.shut end,
-    blocked_by = case when rows.shut = 0 then null else rota_limit.blocked_by end
-from {rows key text, job text, max int, shut int, period bigint, kept int}
+    blocked_by = case when rows.shut = 0 then null else rota_limit.blocked_by end,
+    rank = {part lower_rank}
+from {rows key text, job text, max int, shut int, period bigint, rank int, kept int}
 where rota_limit.key = rows.key
     and (rota_limit.shut = 1 and rows.shut = 0 or rota_limit.job <> rows.job
         or rota_limit.job is not null and rows.job is null
+        or rows.rank < rota_limit.rank
         or rows.kept = 0 and (rota_limit.max <> rows.max or rota_limit.period <> rows.period));
 
 -- name: wake_limits
-update rota_limit set shut = 0 where key in (select rows.key from {rows key text}) and shut = 1;
+update rota_limit set shut = case when rota_limit.shut = 1 then 0 else rota_limit.shut end, rank = {part lower_rank}
+from {rows key text, rank int}
+where rota_limit.key = rows.key and (rota_limit.shut = 1 or rows.rank < rota_limit.rank);
+
+-- name: lower_ranks
+update rota_limit set rank = rows.rank from {rows key text, rank int}
+where rota_limit.key = rows.key and rows.rank < rota_limit.rank;
+
+-- name: first_ranks
+-- Of all that wait under each limit, whoever may claim them: queue by queue, the first one's.
+with recursive places(key, queue) as (
+    select rows.key, (
+        select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = rows.key order by w.queue limit 1)
+    from {rows key text}
+    union all
+    select places.key, (
+        select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = places.key and w.queue > places.queue
+        order by w.queue limit 1)
+    from places where places.queue is not null)
+select places.key, min((
+    select w.rank from rota_ready w where w.hold = {limited} and w.limit_key = places.key and w.queue = places.queue
+    order by w.rank limit 1))
+from places where places.queue is not null
+group by places.key;
+
+-- name: raise_ranks
+update rota_limit set rank = rows.rank from {rows key text, rank int}
+where rota_limit.key = rows.key and rota_limit.rank < rows.rank;
 
 -- name: change_max
 update rota_limit set max = :max, period = cast(:period as bigint), shut = 0, blocked_by = null
@@ -112,7 +145,7 @@ where true;
 update rota_gate set fence = null from {rows id id, fence int}
 where rota_gate.run_id = rows.id
     and (rota_gate.fence = rows.fence or rota_gate.period is not null and rota_gate.place = 0)
-returning key, place, period;
+returning key, place, period, (select w.rank from rota_ready w where w.run_id = rota_gate.run_id);
 
 -- name: drop_gates
 delete from rota_gate where run_id in (select rows.id from {rows id id}) returning key, place, period;
@@ -185,10 +218,11 @@ from {rows key text, place int};
 select 1 from rota_limit where blocked_by = :key limit 1;
 
 -- name: blocked_limits
--- Locked, in turn, each with the first run that waits under it; without one, its run was cancelled or superseded. Of several
--- queues, the first one's: a key has mostly one, and all of them would not be a probe.
+-- Locked, by priority and in turn, each with the first run that waits under it; without one, its run was cancelled or
+-- superseded. Of several queues, the first one's: a key has mostly one, and all of them would not be a probe.
 with seen as materialized (
-    select key, served_at from rota_limit where blocked_by = :key order by served_at, key limit :most {for_update_skip}),
+    select key, served_at from rota_limit where blocked_by = :key order by rank, served_at, key limit :most
+    {for_update_skip}),
 firsts as materialized (
     select key, served_at, (select w.run_id from rota_ready w where w.hold = {limited} and w.limit_key = seen.key
         order by w.queue, w.rank, w.run_at, w.run_id limit 1) as run_id
@@ -219,9 +253,11 @@ order by g.run_id;
 
 -- name: limits_after
 -- In turn, as above. Forgotten: shut, though a run waits and a slot is free: an enqueue that was not yet seen when the limit
--- was shut; or a rate whose time is far off, because the clock was set back. Unused: nobody is under it.
+-- was shut; a rate whose time is far off, because the clock was set back; or a run has a higher priority than the limit knows. Unused: nobody is under it.
 select l.key,
-    case when l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1)
+    case when l.rank > (
+            select w.rank from rota_ready w where w.hold = {limited} and w.limit_key = l.key order by w.queue, w.rank limit 1)
+        or l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1)
         and case when l.period is null
             then (select count(*) from rota_gate h where h.key = l.key and h.fence is not null and (
                 1 = (select 1 from rota_lease e where e.run_id = h.run_id and e.fence = h.fence limit 1)
@@ -242,14 +278,16 @@ select l.key,
             or (select 1 from rota_begun n where n.key = l.key and n.at > :now - 2 * l.period limit 1) is null)
         then 1 else 0 end
 from (
-    select key, shut, max, period, served_at, blocked_by from rota_limit where key > :after order by key limit :limit) as l
+    select key, shut, max, period, served_at, blocked_by, rank from rota_limit where key > :after order by key limit :limit) as l
 left join rota_limit b on b.key = l.blocked_by
 order by l.key;
 
 -- name: emptied_too_soon
--- Shut because nobody waited, though somebody does.
+-- Shut because nobody waited, though somebody does; or one waits with a higher priority than a claim saw.
 select l.key from {rows key text} join rota_limit l on l.key = rows.key
-where l.shut = 1 and 1 = (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = rows.key limit 1);
+where l.shut = 1 and 1 = (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = rows.key limit 1)
+    or l.rank > (
+        select w.rank from rota_ready w where w.hold = {limited} and w.limit_key = rows.key order by w.queue, w.rank limit 1);
 
 -- name: drop_limits
 -- unlocked: it skips those that somebody has; a run that comes meanwhile makes its limit again (`make_limits_of`).
@@ -304,7 +342,7 @@ update rota_ready set hold = {hold_of limit_key | need |
     run_at > :now and run_at > (select r.created_at from rota_run r where r.id = rota_ready.run_id)}
 where run_id in (select rows.id from {rows id id}) and hold + 0 = {blocked}
     and not exists (select 1 from rota_wait a where a.run_id = rota_ready.run_id)
-returning run_id, queue, hold, limit_key, fence;
+returning run_id, queue, hold, limit_key, fence, rank;
 
 -- name: awaited_after
 -- Runs that others wait for, in turn, each of them once: very many may wait for one.

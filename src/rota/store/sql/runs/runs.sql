@@ -169,7 +169,7 @@ with taken as materialized (
     select run_id from rota_ready where hold = {open_later} and run_at <= :now order by run_at limit :limit {for_update_skip})
 update rota_ready set hold = case when limit_key is null then {open} else {limited} end
 where run_id in (select run_id from taken)
-returning run_id, queue, limit_key;
+returning run_id, queue, limit_key, rank;
 
 -- name: promote_limited
 -- Taken first, then updated: the walk along the index stops at the limit, however many wait.
@@ -177,7 +177,7 @@ with taken as materialized (
     select run_id from rota_ready where hold = {limited_later} and run_at <= :now order by run_at limit :limit {for_update_skip})
 update rota_ready set hold = {limited}
 where run_id in (select run_id from taken)
-returning run_id, queue, limit_key;
+returning run_id, queue, limit_key, rank;
 
 -- name: next_due
 -- One look into each of the indexes; and whether any of those that are due have needs. By its order: a `min`, PostgreSQL may

@@ -48,7 +48,7 @@ with taken as materialized (
     select run_id from rota_ready where hold = {restricted_later} and run_at <= :now order by run_at limit :limit {for_update_skip})
 update rota_ready set hold = {restricted}
 where run_id in (select run_id from taken)
-returning run_id, queue, limit_key;
+returning run_id, queue, limit_key, rank;
 
 -- name: live_with_needs
 -- Of a job: those that have needs now, and all of them if they come to have some. Crossed: SQLite would otherwise begin

@@ -1,0 +1,141 @@
+"""Priority comes before turns, however many keys of a limit are open: a claim finds the first one in bounded work."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from rota.core.jobs.job import JobDefinition
+from rota.core.limits.limits import Limit
+from rota.core.runs.run import NewRun
+from rota.core.states import Outcome
+from rota.store import Store
+from rota.store.databases.database import COMPARED, Tx
+from tests.support.clock import SECOND, ManualClock
+from tests.support.runs.runs import claim, claim_limited, finish_all, ids, make, put, tell
+
+KEYS = COMPARED + 60
+"""More keys than a claim for one slot compares."""
+CROWD = JobDefinition(name="work", limits=(Limit(max=1, by=("a",)),))
+LOW, HIGH = -10, 10
+
+Bring = Callable[[Store, ManualClock], Awaitable[str]]
+
+
+def under(customer: object, **options: Any) -> NewRun:
+    return make(CROWD, payload={"a": customer}, **options)
+
+
+LAST = under("last").gates[0].key
+
+
+async def serve(store: Store, clock: ManualClock, key: object) -> None:
+    """Let this key be served last of all."""
+    await store.enqueue([under(key, priority=100)])
+    clock.advance(SECOND)
+    await finish_all(store, await claim_limited(store, 1))
+    clock.advance(SECOND)
+
+
+async def crowd(store: Store, clock: ManualClock, priority: int = LOW) -> list[str]:
+    """Let runs of a low priority wait under many keys, none of which was served so far."""
+    clock.advance(timedelta(milliseconds=1))
+    return [run.id for run in await store.enqueue([under(key, priority=priority) for key in range(KEYS)])]
+
+
+async def ranks(store: Store) -> dict[str, int]:
+    async def body(tx: Tx) -> dict[str, int]:
+        return {str(key): int(rank) for key, rank in await tx.fetch_sql("select key, rank from rota_limit")}
+
+    return await store.database.read(body)
+
+
+async def enqueued(store: Store, clock: ManualClock) -> str:
+    return (await store.enqueue([under("last", priority=HIGH)]))[0].id
+
+
+async def due_later(store: Store, clock: ManualClock) -> str:
+    (run,) = await store.enqueue([under("last", priority=HIGH, delay="1m")])
+    await forget(store)
+    clock.advance(timedelta(minutes=2))
+    await store.promote(100)
+    return run.id
+
+
+async def tried_again(store: Store, clock: ManualClock) -> str:
+    (run,) = await store.enqueue([under("last", priority=HIGH)])
+    (held,) = await claim_limited(store, 1)
+    await forget(store)
+    assert await tell(store, held, Outcome.HANDED_BACK)
+    return run.id
+
+
+async def released(store: Store, clock: ManualClock) -> str:
+    first = await put(store, "other")
+    (run,) = await store.enqueue([under("last", priority=HIGH, after=(first,))])
+    await forget(store)
+    await finish_all(store, await claim(store, known={"other": 1}))
+    return run.id
+
+
+async def replaced(store: Store, clock: ManualClock) -> str:
+    await store.enqueue([under("last", priority=LOW, unique={"on_conflict": "replace"}, key="it")])
+    return (await store.enqueue([under("last", priority=HIGH, unique={"on_conflict": "replace"}, key="it")]))[0].id
+
+
+async def of_an_older_program(store: Store, clock: ManualClock) -> str:
+    """It knows nothing of ranks, so that its limits have an unknown one."""
+    run = await enqueued(store, clock)
+
+    async def body(tx: Tx) -> None:
+        await tx.fetch_sql("update rota_limit set rank = -32768")
+
+    await store.database.transact(body)
+    return run
+
+
+async def forget(store: Store) -> None:
+    """As a claim that sees nobody waiting under the key that was served last."""
+
+    async def body(tx: Tx) -> None:
+        await tx.fetch_sql("update rota_limit set rank = 100 where key = :key", key=LAST)
+
+    await store.database.transact(body)
+
+
+BROUGHT: list[Bring] = [enqueued, due_later, tried_again, released, replaced, of_an_older_program]
+
+
+@pytest.mark.parametrize("bring", BROUGHT, ids=lambda bring: bring.__name__)
+async def test_the_highest_priority_begins_first_though_its_key_was_served_last(
+    store: Store, clock: ManualClock, bring: Bring
+) -> None:
+    await crowd(store, clock)
+    await serve(store, clock, "last")
+    wanted = await bring(store, clock)
+    assert ids(await claim_limited(store, 1)) == [wanted]
+
+
+async def test_a_run_that_its_limit_knows_nothing_of_is_found_by_the_sweep(store: Store, clock: ManualClock) -> None:
+    """Its enqueue read the row before a claim changed it, and committed afterwards."""
+    await crowd(store, clock)
+    await serve(store, clock, "last")
+    wanted = await enqueued(store, clock)
+    await forget(store)
+    await store.tidy()
+    assert ids(await claim_limited(store, 1)) == [wanted]
+
+
+async def test_what_was_cancelled_keeps_no_place_for_its_key(store: Store, clock: ManualClock) -> None:
+    """Their limits know of a higher priority than any run under them has now."""
+    gone = await crowd(store, clock, HIGH + 10)
+    await serve(store, clock, "last")
+    await crowd(store, clock)
+    wanted = await enqueued(store, clock)
+    for run_id in gone:
+        await store.cancel(run_id, None, None)
+    assert ids(await claim_limited(store, 1)) == [wanted]
+    seen = await ranks(store)
+    assert sum(rank == -LOW for rank in seen.values()) >= COMPARED
+    assert seen[LAST] == -HIGH
