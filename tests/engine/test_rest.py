@@ -93,6 +93,37 @@ async def test_a_rest_is_shortened() -> None:
         await task
 
 
+async def test_many_that_stir_it_make_one_step_soon() -> None:
+    rest = Rest()
+    task = await taken(rest, LONG)
+    rest.stir(SHORT)
+    rest.stir(LONG)
+    assert not task.done(), "not at once"
+    assert not rest.hold(LONG, 1.0), "it steps soon"
+    async with asyncio.timeout(PATIENCE):
+        await task
+
+
+async def test_what_stirs_it_during_a_step_shortens_the_next_rest_only() -> None:
+    rest = Rest()
+    rest.stir(SHORT)
+    async with asyncio.timeout(PATIENCE):
+        await rest.take(LONG)
+    task = await taken(rest, LONG)
+    assert not task.done()
+    rest.wake()
+    await task
+
+
+async def test_who_is_held_is_woken_at_once() -> None:
+    rest = Rest()
+    task = await taken(rest, 1.0)
+    rest.hold(LONG, 1.0)
+    rest.stir(LONG)
+    async with asyncio.timeout(PATIENCE):
+        await task
+
+
 async def test_releasing_who_is_not_held_wakes_nobody() -> None:
     rest = Rest()
     turns = rest.turns

@@ -43,6 +43,9 @@ from rota.store.workers.replicas import CONDUCTOR
 from rota.values.names import checked_name
 from rota.version import __version__
 
+_STIRRED = 0.05
+"""Seconds from a hint to the promoter's look, unless it was idle: on a busy queue, hints come all the time."""
+
 log = logging.getLogger("rota.engine")
 
 
@@ -217,7 +220,7 @@ class Engine:
             for loop in (self._promoter, self._planner, self._conductor, self._messenger):
                 loop.rest.hint()
             return
-        self._promoter.wake()
+        self._promoter.rest.stir(_STIRRED)
         if queue == PLANNER:
             self._planner.wake()
         if queue == CONDUCTOR:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 
 
 class Rest:
@@ -18,6 +19,7 @@ class Rest:
         self._changed = asyncio.Event()
         self._held_until = 0.0
         self._wants = self._until = 0.0
+        self._soon = math.inf
 
     @property
     def is_held(self) -> bool:
@@ -33,9 +35,18 @@ class Rest:
         if not self.is_held:
             self.wake()
 
+    def stir(self, seconds: float) -> None:
+        """Wake whoever is held, and others after so many seconds: one step for all that comes until then."""
+        if self.is_held:
+            self.wake()
+            return
+        self.turns += 1
+        self._soon = min(self._soon, asyncio.get_running_loop().time() + seconds)  # also if it comes during a step
+        self._changed.set()
+
     def hold(self, seconds: float, at_least: float) -> bool:
         """Rest for so long if not woken. Return False for a loop that steps, or will in less than `at_least`."""
-        if self._wants < at_least or self._woken:
+        if self._wants < at_least or self._woken or self._soon < math.inf:
             return False
         self._held_until = asyncio.get_running_loop().time() + seconds
         self._changed.set()
@@ -57,7 +68,7 @@ class Rest:
         """Rest. A wake since the last rest began ends this one at once: it came during a step."""
         loop = asyncio.get_running_loop()
         self._until, self._wants = loop.time() + seconds, seconds
-        while not self._woken and (left := max(self._until, self._held_until) - loop.time()) > 0:
+        while not self._woken and (left := min(self._soon, max(self._until, self._held_until)) - loop.time()) > 0:
             self._changed.clear()
             # Not `wait_for`: woken and cancelled in the same moment, it swallows the cancellation.
             with contextlib.suppress(TimeoutError):
@@ -66,4 +77,4 @@ class Rest:
         if seconds <= 0:
             await asyncio.sleep(0)
         self.turns += 1
-        self._woken, self._held_until, self._wants = False, 0.0, 0.0
+        self._woken, self._held_until, self._wants, self._soon = False, 0.0, 0.0, math.inf

@@ -6,9 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+import pytest
+
 from rota import Rota, RunFilter, RunState
+from rota.engine.worker.worker import Worker
 from rota.errors import LimitReached
 from rota.store import Store, open_database
+from rota.store.workers.due_work import DueWorkStore
 from rota.testing import Harness
 from tests.support.runs.real_worker import Working
 from tests.support.wait import round_trips, until
@@ -47,6 +51,25 @@ async def test_no_more_at_once_than_the_limit_allows(either: Harness, working: S
         await working(either, concurrency=10)
     await until(lambda: crowd.done == 40)
     assert crowd.most == 3
+
+
+async def test_without_hints_a_worker_looks_for_the_slots_that_it_gives_back(
+    either: Harness, working: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody tells it, and its next poll is far off."""
+    monkeypatch.setattr(DueWorkStore, "is_told", False)
+    monkeypatch.setattr(Worker, "_hinted", lambda _worker, _queue: None)
+    crowd = Crowd()
+
+    @either.app.job(max_concurrency=1)
+    async def work() -> None:
+        async with crowd:
+            pass
+
+    await work.aenqueue_many([{}] * 4)
+    await working(either, deaf=True)
+    await until(lambda: crowd.done == 4)
+    assert crowd.most == 1
 
 
 async def test_customers_take_turns(either: Harness, working: Start) -> None:

@@ -82,9 +82,7 @@ class Worker:
         self._reports = Reports(self._clock, Limits(config.max_payload))
         self._meters = meters or Meters()
         self._note_buffer = NoteBuffer(store, config.log_limit, self._refused)
-        self._reporter = Reporter(
-            store, lambda report: self._release(report.run_id, report.fence), self._meters, self._note_buffer.flush
-        )
+        self._reporter = Reporter(store, self._settled, self._meters, self._note_buffer.flush)
         self._heartbeat = heartbeat(store, self.info, self.held, config.lease, config.heartbeat, self._meters)
         self.renew = self._heartbeat.renew_now
         self._executor = Executor(store, info, config, self._note_buffer, self._reports, self)
@@ -306,6 +304,11 @@ class Worker:
             fresh = self._moved_at - self._renewed_at <= self._lease
             for _ in range(min(free, len(buffer))):
                 self._begin(buffer.popleft(), fresh)
+
+    def _settled(self, report: Report) -> None:
+        self._release(report.run_id, report.fence)
+        if report.limited and not self._store.due_work.is_told:
+            self.wake()  # somebody may wait for its slots, and no hint will tell
 
     def freed(self) -> None:
         """Fill a slot that became free, with all that become free in this turn of the event loop."""
