@@ -29,6 +29,18 @@ async def test_they_say_how_they_stand_and_how_it_went(dashboard: Dashboard, pag
     await expect(page.get_by_text("Says hello")).to_be_visible()
 
 
+async def test_statistics_of_all_rows_are_one_question(dashboard: Dashboard, page: Page) -> None:
+    await dashboard.work()
+    await dashboard.done("hello")
+    await dashboard.done("crawl", url="nowhere")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.partition("/api/v1")[2]))
+    await page.goto(f"{dashboard.url}/jobs")
+    await expect(row(page, "hello")).to_contain_text("100%")
+    await expect(row(page, "crawl")).to_contain_text("0.0%")
+    assert [path for path in asked if "stats" in path] == ["/jobs:stats?limit=100"]
+
+
 async def test_one_is_paused_and_resumed(dashboard: Dashboard, page: Page) -> None:
     await dashboard.client.schedules.create("hourly", "hello", every("1h"))
     await page.goto(f"{dashboard.url}/jobs/hello")

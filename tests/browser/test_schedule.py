@@ -9,8 +9,11 @@ import pytest_asyncio
 from playwright.async_api import Page, expect
 
 from rota import Rota, RunFilter, every
+from rota.core.runs.error_fingerprint import stored_error
+from rota.core.runs.run import RunError
 from rota.core.states import Outcome
-from tests.browser.conftest import Dashboard, served
+from tests.browser.conftest import Dashboard, NewPage, served
+from tests.browser.page_checks import hurdles, sticking_out
 from tests.browser.schedule_history import HOSTILE, Past, coming_summer_time, lived_once
 from tests.support.runs.runs import claim, claim_limited, tell
 from tests.support.schedules.schedules import plan
@@ -86,6 +89,46 @@ async def test_the_ledger_has_one_line_for_all_scopes_of_a_plan_time(sqlite_url:
         drawn = await page.evaluate("window.drawn")
         assert any(re.fullmatch(r"\d\d:\d\d", text) for text in drawn), drawn  # the axis of a chart with one point
         assert "1 Jan" not in drawn
+
+
+async def test_one_that_fails_says_so_since_when_and_why(sqlite_url: str, new_page: NewPage) -> None:
+    past = Past(sqlite_url, timedelta(hours=5, minutes=20))
+    await past.begin()
+    await past.make("backup", "crawl", every("1h"), payload={"url": "x"}, max_attempts=1, overlap="parallel")
+    for _ in range(4):
+        past.clock.at += 3_600_000_000
+        await plan(past.store)
+        (held,) = await claim(past.store, known={"crawl": 1})
+        await tell(past.store, held, Outcome.FAILED, error=stored_error(RunError("Full", "no space left")))
+    past.clock.at += 3_600_000_000
+    await plan(past.store)
+    await past.store.close()
+    async with served(Rota(sqlite_url)) as dashboard:
+        page = await new_page()
+        await page.goto(f"{dashboard.url}/schedules/backup")
+        await expect(page.get_by_role("heading", level=1)).to_contain_text("failing")
+        item = page.get_by_role("list", name="Needs attention").locator("[data-kind=schedule_failing]")
+        await expect(item).to_contain_text("the last 4 runs of schedule backup failed: Full: no space left")
+        await expect(item).to_contain_text("for 4h 2")
+        assert await hurdles(page) == []
+        await item.get_by_role("link", name="Failing schedule").click()
+        await expect(page.get_by_role("table", name="Runs").locator("tbody tr[data-key]")).to_have_count(4)
+        await page.go_back()
+        await item.get_by_role("button", name=re.compile("^Snooze")).click()
+        await page.get_by_role("dialog").get_by_label("Reason").fill("the disk is being replaced")
+        await page.get_by_role("dialog").get_by_role("button", name="Snooze").click()
+        await expect(item).to_have_count(0)
+        await dashboard.client.attention.unsnooze("schedule_failing", "backup")
+        await page.reload()
+        await item.get_by_role("button", name=re.compile("^Run now")).click()
+        await page.get_by_role("alertdialog").get_by_role("button", name="Run now").click()
+        await expect(page.get_by_role("alertdialog")).to_have_count(0)
+        assert (await dashboard.client.count(RunFilter(schedule="backup"))).count == 6
+        chinese = await new_page(locale="zh-CN", viewport={"width": 390, "height": 844}, color_scheme="dark")
+        await chinese.goto(f"{dashboard.url}/schedules/backup")
+        await expect(chinese.get_by_text("计划 backup 最近 4 次运行均失败：Full: no space left")).to_be_visible()
+        assert await sticking_out(chinese) == []
+        assert await hurdles(chinese) == []
 
 
 async def test_the_ledger_tells_what_had_no_run_and_why(old: Dashboard, page: Page) -> None:

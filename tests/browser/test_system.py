@@ -1,5 +1,6 @@
 """Test the system page: the database's standing, the fleet, and what is wrong with it."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -76,3 +77,34 @@ async def test_sentences_of_the_server_are_chinese_for_those_who_read_it(
     await expect(page.get_by_text("每小时")).to_be_visible()
     await page.goto(f"{dashboard.url}/runs/{run_id}")
     await expect(page.locator(".run-why")).to_contain_text("没有在线工作进程：请用 `rota worker` 启动。")
+
+
+async def test_the_doctor_speaks_chinese_to_those_who_read_it(dashboard: Dashboard, new_page: NewPage) -> None:
+    await lose(dashboard, "lost-1")
+    await dashboard.client.schedules.create("often", "hello", every("1h"))
+    await dashboard.client.pause_queue("mail", reason="the relay is down", force=True)
+    await dashboard.enqueue("hello", {"queue": "mail"})
+    await dashboard.enqueue("hello", {"queue": "nobody"})
+    page = await new_page(locale="zh-CN")
+    await page.goto(f"{dashboard.url}/system")
+    await page.get_by_role("button", name="立即检查").click()
+    checks = page.get_by_role("table").filter(has=page.locator("tr", has_text="wal"))
+    await expect(checks.locator("tbody tr").nth(10)).to_be_visible()
+    words = await checks.locator("tbody tr td:last-child").all_inner_texts()
+    left = [re.sub(r"the relay is down|`.*?`|rota .*", "", text) for text in words]
+    assert [text for text in left if re.search(r"[a-z]{3,} [a-z]{2,} [a-z]{2,}", text)] == []
+
+
+async def test_problems_of_requests_are_chinese_for_those_who_read_it(dashboard: Dashboard, new_page: NewPage) -> None:
+    """Names and values in them stay as they are, whatever they look like."""
+    page = await new_page(locale="zh-CN")
+    await page.goto(f"{dashboard.url}/jobs/every day")
+    await expect(page.get_by_role("alert")).to_contain_text("没有名为 'every day' 的任务")
+    await expect(page.get_by_role("alert")).to_contain_text("已知：crawl, endless")
+    await page.goto(f"{dashboard.url}/scopes")
+    await page.get_by_role("button", name="新建配额").click()
+    dialog = page.get_by_role("dialog", name="新建配额")
+    await dialog.get_by_label("类别").fill("tenant")
+    await dialog.get_by_label("时段内开始数").fill("100/60d")
+    await dialog.get_by_role("button", name="保存").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("时段应大于 0s 且不超过 30d，而不是 60d")

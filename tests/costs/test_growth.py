@@ -49,6 +49,7 @@ GROWING = {
     "GET /jobs/{name}": _OF_A_JOB,
     "GET /jobs/{name}/status": _OF_A_JOB,
     "GET /jobs/{name}/stats": _OF_A_JOB,
+    "GET /jobs:stats": _OF_A_JOB,
     "GET /queues": Reason("counts what waits, and names the queues of all jobs", _LIVE | {"rota_job"}),
     "GET /overview": _OVERVIEW,
     "GET /attention": _OVERVIEW,

@@ -8,13 +8,14 @@ import { useWords } from "./i18n";
 import { PreferencesProvider } from "./preferences";
 import { Link, Routes, useLoadedAhead, usePlace } from "./router";
 import { CrashGuard } from "./shell/Crash";
-import { Shell } from "./shell/Shell";
+import { OVERLAYS, Shell } from "./shell/Shell";
 import { SignIn, SignInForm } from "./shell/SignIn";
 import { shellWords } from "./shell/words";
 import { Dialog, EmptyState, PageHeader, ToastProvider } from "./ui";
 import { views } from "./views";
 
 const routes = views.flatMap((view) => view.routes);
+const AHEAD = [...OVERLAYS, ...routes.map((route) => route.page)];
 
 function newQueries(): QueryClient {
   return new QueryClient({
@@ -77,7 +78,7 @@ function SignInGate({ queries }: { queries: QueryClient }) {
 
 function Content() {
   const { path } = usePlace();
-  useLoadedAhead(routes);
+  useLoadedAhead(AHEAD);
   return (
     <CrashGuard place={path}>
       <Routes routes={routes} missing={<Missing />} />

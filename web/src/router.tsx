@@ -100,8 +100,13 @@ export function Link({ to, onClick, ...rest }: LinkProps) {
 
 type PageProps = { params: Record<string, string> };
 
+/** Code that may be loaded before it is needed. */
+export interface Ahead {
+  load?: () => Promise<unknown>;
+}
+
 /** Page whose code may be loaded when it is needed: see `later`. */
-type RoutePage = ((props: PageProps) => ReactNode) & { load?: () => Promise<unknown> };
+type RoutePage = ((props: PageProps) => ReactNode) & Ahead;
 
 export interface Route {
   /** Path such as `/runs/:id`. Segments with a colon are passed to the page, decoded. */
@@ -131,24 +136,26 @@ export function later(load: () => Promise<ComponentType<PageProps>>): RoutePage 
 }
 
 /** Return a component whose code is loaded when it is first shown, such as a dialog of another page. */
-export function lazily<P extends object>(load: () => Promise<ComponentType<P>>): (props: P) => ReactNode {
+export function lazily<P extends object>(load: () => Promise<ComponentType<P>>): ((props: P) => ReactNode) & Ahead {
   let found: ComponentType<P> | null = null;
-  return function Lazily(props: P) {
+  const start = () => load().then((component) => (found = component));
+  function Lazily(props: P) {
     const [, loaded] = useState<unknown>(null);
     useEffect(() => {
       let here = true;
-      if (!found) load().then((component) => (found = component), () => null).then(() => here && loaded({}));
+      if (!found) start().then(() => here && loaded({}), () => undefined);
       return () => { here = false; };
     }, []);
     const Component = found;
     return Component && <Component {...props} />;
-  };
+  }
+  return Object.assign(Lazily, { load: start });
 }
 
-/** Load the code of the other pages while nothing else happens, so that a click shows them at once. */
-export function useLoadedAhead(routes: Route[]): void {
+/** Load the code of other pages and dialogs while nothing else happens, so that a click or a key shows them at once. */
+export function useLoadedAhead(ahead: Ahead[]): void {
   useEffect(() => {
-    const pages = routes.map((route) => route.page);
+    const pages = [...ahead];
     const next = () => {
       if (document.hidden) return void window.setTimeout(next, 5_000); // nobody looks: nothing is asked
       const page = pages.shift();
@@ -156,7 +163,7 @@ export function useLoadedAhead(routes: Route[]): void {
     };
     const waiting = window.setTimeout(next, 1_500);
     return () => window.clearTimeout(waiting);
-  }, [routes]);
+  }, [ahead]);
 }
 
 const ParamsContext = createContext<Record<string, string>>({});

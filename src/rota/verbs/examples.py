@@ -46,6 +46,11 @@ JOB_STATUS: dict[str, Any] = {
     "paused_at": None, "paused_by": None, "pause_reason": None, "cancelled_at": None, "cancelled_by": None,
     "cancel_reason": None, "live_limit": None,
 }  # fmt: skip
+JOB_STATS: dict[str, Any] = {
+    "job": "crawl", "total": 412, "succeeded": 408, "failed": 3, "timed_out": 1, "cancelled": 0, "expired": 0,
+    "skipped": 0, "success_rate": 0.99, "average_duration_ms": 1_204, "p50_duration_ms": 985, "p95_duration_ms": 3_450,
+    "first_at": "2026-01-02T08:00:00Z", "last_execution_at": _AT, "next_scheduled_at": _AT,
+}  # fmt: skip
 LIVE_LIMIT: dict[str, Any] = {
     "max_concurrency": None, "rate": "5/1s", "since": _AT, "by": "token:ada", "reason": "after the outage",
     "until": "2026-01-31T10:00:00Z",

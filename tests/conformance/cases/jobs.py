@@ -120,6 +120,15 @@ _QUESTIONS = [
         "job_status", "of a job with runs", ("crawl",), given=(waiting,), contains={"state": "scheduled", "waiting": 1}
     ),
     Case("job_stats", "of a job", ("crawl",), given=(failed,), contains={"job": "crawl", "failed": 1, "total": 1}),
+    Case(
+        "stats_of_jobs",
+        "of a page",
+        named={"limit": 1, "text": "CRA"},
+        given=(failed,),
+        contains=[{"job": "crawl", "failed": 1, "total": 1, "success_rate": 0.0}],
+    ),
+    Case("stats_of_jobs", "of all jobs", given=(failed,), contains=[{"job": name} for name in _DECLARED]),
+    Case("stats_of_jobs", "of none", named={"tag": "nobody"}, contains=[]),
     Case("queues", "of all jobs", given=(waiting,), contains=[{"queue": "default"}, {"queue": "slow", "queued": 1}]),
     Case(
         "queues",
@@ -156,6 +165,10 @@ _QUESTIONS = [
     ),
     *refusals(
         "execution", ("of a run that waits", ("<run>",), {}, Refusal("not-found", "", "attempt")), given=(waiting,)
+    ),
+    *refusals(
+        "stats_of_jobs",
+        ("too many", (), {"limit": 1_001}, Refusal("out-of-range", "limit", "give 1 to 1000")),
     ),
     *(
         case

@@ -10,6 +10,7 @@ from rota.core.monitoring.attention_rules import LATE, backlogs, items_of
 from rota.core.monitoring.counters import Counted, last_day, merged
 from rota.core.monitoring.doctor import OperatorPause, OverdueSchedule, StuckRun, Symptoms
 from rota.core.workers.worker import WorkerState
+from rota.values.instants import instant
 
 NOW = 1_750_000_000_000_000
 LONG_AGO = NOW - LATE - 1
@@ -70,9 +71,27 @@ def test_only_who_wants_a_provider_is_told_of_it(schedule: OverdueSchedule, help
 
 
 def test_a_queue_without_a_worker_and_a_job_that_nobody_knows() -> None:
-    assert kinds(with_symptoms(workers=[])) == [("queue_unserved", "mail"), ("job_unknown", "send")]
+    other = LiveWorker("a@1", ("mail",), ("sort",))
+    assert kinds(with_symptoms(workers=[other])) == [("job_unknown", "send")]
     drained = LiveWorker("a@1", ("mail",), ("send",), WorkerState.DRAINING)
     assert kinds(with_symptoms(workers=[drained])) == [("queue_unserved", "mail")]
+
+
+def test_without_a_worker_all_jobs_are_one_item() -> None:
+    jobs = [Backlog("mail", f"job{no}", no, LONG_AGO - no, no) for no in range(1, 6)]
+    facts = with_symptoms(workers=[], jobs={row.job: row.runs for row in jobs}, queues={"mail": 15})
+    facts = msgspec.structs.replace(facts, backlog=jobs)
+    queue, unknown = judge(items_of(facts), (), NOW).open
+    assert (queue.kind, unknown.kind, unknown.subject, unknown.weight) == ("queue_unserved", "job_unknown", None, 15)
+    assert unknown.text == "no live worker knows any job: 15 runs wait (job1, job2, job3 and 2 more)"
+    assert unknown.since == instant(LONG_AGO - 5)
+    server = LiveWorker("server@1", (), ())
+    assert kinds(
+        msgspec.structs.replace(facts, symptoms=msgspec.structs.replace(facts.symptoms, workers=[server]))
+    ) == [
+        ("queue_unserved", "mail"),
+        ("job_unknown", None),
+    ]
 
 
 def test_a_worker_may_be_about_to_start() -> None:

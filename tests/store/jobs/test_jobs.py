@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from rota.core.jobs.job import CancelPolicy, JobDefinition, Retention
-from rota.core.jobs.status import JobState, JobStatus, status_of
+from rota.core.jobs.status import JobFilter, JobState, JobStatus, status_of
 from rota.core.monitoring import statistics as core_statistics
 from rota.core.monitoring.statistics import JobStats
 from rota.core.runs.run import RunFilter
@@ -317,6 +317,22 @@ async def test_statistics_of_a_history(store: Store, clock: ManualClock) -> None
     assert stats.p95_duration_ms == pytest.approx(busy[-1], rel=0.05)
 
 
+async def test_statistics_of_several_jobs_are_those_of_each(store: Store, clock: ManualClock) -> None:
+    """Counted, uncounted, late and pruned runs, a job that never ran, and one that runs and has a schedule."""
+    await some_history(store, clock, days=2)
+    for name in ("never", "other", "work"):
+        await store.save_jobs([JobDefinition(name=name)])
+    await store.prune(lambda _: Retention(3, timedelta(0)))
+    other = await put_and_claim(store, JobDefinition(name="other"))
+    await put_and_claim(store)
+    assert await tell(store, other, Outcome.FAILED, busy=1_000)
+    listed = await store.job_views.stats(JobFilter(), {}, 10, None)
+    assert [stats.job for stats in listed] == ["never", "other", "work"]
+    assert listed == [await store.job_stats(stats.job) for stats in listed]
+    assert [stats.total for stats in listed] == [0, 1, 14]
+    assert await store.job_views.stats(JobFilter(text="R"), {}, 1, "never") == listed[1:2]
+
+
 @pytest.mark.parametrize("keep", [0, 1, 9, 20])
 async def test_pruning_changes_no_statistics(store: Store, clock: ManualClock, keep: int) -> None:
     await some_history(store, clock)
@@ -338,10 +354,10 @@ async def test_the_database_and_the_fold_sort_durations_alike(store: Store, cloc
     for micros in durations:
         held = await put_and_claim(store)
         assert await tell(store, held, Outcome.SUCCEEDED, busy=micros)
-    before = await store.database.read(lambda tx: statistics.tally(tx, "work"))
+    before = (await store.database.read(lambda tx: statistics.tallies(tx, ["work"])))["work"]
     clock.advance(SECOND)
     await store.prune(lambda _: NOTHING)
-    after = await store.database.read(lambda tx: statistics.tally(tx, "work"))
+    after = (await store.database.read(lambda tx: statistics.tallies(tx, ["work"])))["work"]
     assert after.durations == before.durations
     assert (after.timed, after.busy) == (before.timed, before.busy) == (len(durations), sum(durations))
 

@@ -22,6 +22,7 @@ from rota.core.states import Outcome
 from rota.errors import UnknownAttention
 from rota.store import Store
 from rota.store.databases.database import Tx
+from rota.values.instants import instant
 from tests.support.clock import ManualClock
 from tests.support.databases.query_plans import explained
 from tests.support.runs.runs import LEASE_MICROS, WORK, WORKER, claim, finish, put, put_and_claim, tell
@@ -68,10 +69,12 @@ async def fail_times(store: Store, clock: ManualClock, times: int, name: str = "
 
 
 async def test_a_schedule_that_fails_in_a_row(store: Store, clock: ManualClock) -> None:
+    began = clock.micros() + MINUTE
     await fail_times(store, clock, 18)
     (found,) = await items(store, "schedule_failing")
     assert (found.subject, found.weight, found.severity) == ("backup", 18, "problem")
-    assert found.text == "the last 18 runs of schedule backup failed"
+    assert found.text == "the last 18 runs of schedule backup failed: Full: no space left"
+    assert found.since == instant(began)
     await make_schedule(store, "well", every("1h"))
     for state, names in (("failing", ["backup"]), ("late", []), ("active", ["backup", "well"]), ("paused", [])):
         assert [schedule.name for schedule in await store.schedules.list(state=state)] == names
@@ -82,6 +85,24 @@ async def test_a_schedule_that_fails_in_a_row(store: Store, clock: ManualClock) 
     assert await items(store, "schedule_failing") == []
     clock.advance(timedelta(hours=2))
     assert [schedule.name for schedule in await store.schedules.list(state="late")] == ["backup", "well"]
+
+
+async def test_a_schedule_fails_since_the_first_failure_after_its_last_success(
+    store: Store, clock: ManualClock
+) -> None:
+    await make_schedule(store, "backup", job=WORK, max_attempts=1)
+    began = clock.micros() + 6 * MINUTE
+    for outcome in "fffsfffff":
+        clock.advance(timedelta(minutes=1))
+        await plan(store)
+        (held,) = await claim(store)
+        error = stored_error(RunError("Full", f"no space left at {outcome}"))
+        ends = Outcome.SUCCEEDED if outcome == "s" else Outcome.FAILED
+        await tell(store, held, ends, error=None if outcome == "s" else error)
+    clock.advance(timedelta(minutes=1))
+    await plan(store)
+    (found,) = await items(store, "schedule_failing")
+    assert (found.weight, found.since) == (5, instant(began - MINUTE))
 
 
 async def test_plan_times_that_were_missed(store: Store, clock: ManualClock) -> None:
@@ -220,6 +241,7 @@ async def test_a_snooze_is_noted_and_ends(store: Store, clock: ManualClock) -> N
     ("statement", "values", "index"),
     [
         ("failing_lanes", {"limit": 10}, "rota_lane_failing"),
+        ("failures_of_lanes", {"walk": 20}, "rota_run_plan"),
         ("missed_since", {"since": 0, "limit": 10}, "rota_range_missed"),
     ],
 )

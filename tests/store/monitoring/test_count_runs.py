@@ -16,7 +16,7 @@ from rota.store import Store
 from rota.store.databases.database import Row, Tx
 from rota.store.databases.statements import POSTGRES, compile_statement
 from rota.store.jobs import jobs
-from rota.store.monitoring import count_runs, statistics
+from rota.store.monitoring import count_runs
 from rota.store.runs import prune as pruning
 from rota.values.ids import last_id_of
 from tests.support.clock import ManualClock
@@ -58,8 +58,8 @@ async def looked_at(store: Store, job: str = "work") -> int:
     """Return how many runs the statistics of a job read besides the counted ones."""
 
     async def body(tx: Tx) -> int:
-        rows = await tx.fetch("job_counts", job=job, mark=await statistics.mark_of(tx, job))
-        return sum(int(count) for _, _, _, count, *_, stats in rows if stats is None)
+        rows = await tx.fetch("job_counts", [(job,)], nil=NIL_ID)
+        return sum(int(count) for _, _, _, _, count, *_, stats in rows if stats is None)
 
     return await store.database.read(body)
 

@@ -43,8 +43,8 @@ export function useGet<T>(
 }
 
 /** Query a paged list: `items` of all loaded pages, `more()` for the next one. */
-export function usePages<T>(topic: Topic, path: string, query: Parameters = {}, asking: Asking = {}) {
-  useLive(topic);
+export function usePages<T>(topic: Topic | null, path: string, query: Parameters = {}, asking: Asking = {}) {
+  useLive(...(topic ? [topic] : []));
   const result = useInfiniteQuery<Page<T>, Problem, { pages: Page<T>[] }, unknown[], string | null>({
     queryKey: [topic, path, query, "pages"],
     meta: { rest: asking.rest },

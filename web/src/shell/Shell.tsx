@@ -5,18 +5,22 @@ import { api } from "../api/client";
 import { useLiveState } from "../api/live";
 import { useWords } from "../i18n";
 import { usePreferences, type Language, type Theme, type Zone } from "../preferences";
-import { href, Link, navigate, usePlace, withSearch } from "../router";
+import { href, lazily, Link, navigate, usePlace, withSearch } from "../router";
 import { HintedButton, Icon, Menu, SearchBox, useKeys, useToasts } from "../ui";
 import { views } from "../views";
 import type { View } from "../views/view";
 import { CopyNotice } from "./CopyNotice";
 import { useCounts, type ItemCount } from "./counts";
-import { KeyHelp } from "./KeyHelp";
-import { Palette, usePaletteKeys } from "./Palette";
+import { usePaletteKeys } from "./paletteKeys";
 import { shellWords } from "./words";
 
 const MOST = 99;
 const LANGUAGES: Record<Language, string> = { en: "English", zh: "中文" };
+
+const KeyHelp = lazily(() => import("./KeyHelp").then((file) => file.KeyHelp));
+const Palette = lazily(() => import("./Palette").then((file) => file.Palette));
+/** Overlays whose code is loaded ahead. */
+export const OVERLAYS = [Palette, KeyHelp];
 
 export function Shell({ children }: { children: ReactNode }) {
   const t = useWords(shellWords);
@@ -48,7 +52,7 @@ export function Shell({ children }: { children: ReactNode }) {
           {children}
         </main>
       </div>
-      <KeyHelp open={help} onClose={() => setHelp(false)} />
+      {help && <KeyHelp open onClose={() => setHelp(false)} />}
       {palette && <Palette open onClose={() => setPalette(false)} onHelp={showHelp} />}
     </div>
   );

@@ -31,7 +31,7 @@ from rota.errors import BulkMismatch, RotaError, Unavailable, UnknownQueue
 from rota.registry.jobs import Registry
 from rota.values.actor import checked_actor
 from rota.values.names import checked_name
-from rota.verbs.examples import CANCELLED_STATUS, JOB, JOB_STATUS, QUEUE
+from rota.verbs.examples import CANCELLED_STATUS, JOB, JOB_STATS, JOB_STATUS, QUEUE
 from rota.verbs.pages import LongLimit, Page
 from rota.verbs.verb import verb
 
@@ -101,6 +101,30 @@ class JobVerbs(LiveLimitVerbs):
     async def job_stats(self, name: str) -> JobStats:
         """Return statistics over all runs of a job that have ended, including pruned ones."""
         return await self.store.job_stats(name, declared=self.registry.newest)
+
+    @verb(
+        "GET",
+        "/jobs:stats",
+        Role.VIEWER,
+        page=Page(lambda stats: stats.job, after="after"),
+        gives=JOB_STATS,
+        operation="list_job_stats",
+    )
+    async def stats_of_jobs(
+        self,
+        *,
+        name: Annotated[str, Meta(max_length=200, description="Name, or a pattern: `import-*`")] | None = None,
+        text: Annotated[str, Meta(max_length=200, description="Part of the name, in any case")] | None = None,
+        kind: Annotated[str, Meta(description="python, http, command, external or pipeline")] | None = None,
+        queue: Annotated[str, Meta(description="Queue of its runs")] | None = None,
+        tag: Annotated[str, Meta(description="One of its tags")] | None = None,
+        state: Annotated[str, Meta(description="State of the job, such as paused or failed")] | None = None,
+        limit: LongLimit = 100,
+        after: str | None = None,
+    ) -> Sequence[JobStats]:
+        """List the statistics of the jobs that `jobs` lists with the same conditions, in the same order."""
+        chosen = JobFilter(name=name, text=text, kind=kind, queue=queue, tag=tag, state=state).checked()
+        return await self.store.job_views.stats(chosen, self._declared(), limit, after)
 
     @verb(
         "POST",

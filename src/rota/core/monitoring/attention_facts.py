@@ -30,13 +30,15 @@ class OpenBreach(msgspec.Struct, frozen=True):
 
 
 class FailingLane(msgspec.Struct, frozen=True):
-    """Runs of a schedule for one scope, the last of which failed; `failures` in a row."""
+    """Runs of a schedule for one scope, the last of which failed; `failures` in a row, the first of them at `since`,
+    the last with this error."""
 
     schedule: str
     scope_kind: str
     scope_id: str
     failures: int
-    last_at: int
+    since: int
+    error: str | None = None
 
 
 class MissedTimes(msgspec.Struct, frozen=True):

@@ -88,9 +88,10 @@ def _failing(facts: Facts) -> Iterator[Attention]:
             continue
         scope = None if lane.scope_kind == "global" else scope_text(Scope(lane.scope_kind, lane.scope_id))
         of = f" for {scope}" if scope else ""
-        text = f"the last {lane.failures} runs of schedule {lane.schedule}{of} failed"
+        why = f": {lane.error}" if lane.error else ""
+        text = f"the last {lane.failures} runs of schedule {lane.schedule}{of} failed{why}"
         yield item(
-            "schedule_failing", _lane_subject(lane.schedule, scope), lane.last_at, text,
+            "schedule_failing", _lane_subject(lane.schedule, scope), lane.since, text,
             scope=scope, weight=lane.failures, action=schedule_action("trigger", lane.schedule),
             hint=f"rota run ls --schedule {quote(lane.schedule)} --state failed",
         )  # fmt: skip
@@ -142,9 +143,7 @@ def _gone(facts: Facts) -> Iterator[Attention]:
         parts = []
         for runs, what in ((worker.held, "holds"), (worker.lost, "lost")):
             if runs:
-                more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
-                named = ", ".join(runs[:_NAMED])
-                parts.append(f"{what} {many(len(runs), 'run', 'runs')} ({named}{more})")
+                parts.append(f"{what} {many(len(runs), 'run', 'runs')} ({_names(runs)})")
         count, text = len(worker.held) + len(worker.lost), f"worker {worker.id} went silent without a shutdown"
         yield item(
             "worker_gone", worker.id, worker.seen_at, f"{text}; it {' and '.join(parts)}" if parts else text,
@@ -168,13 +167,22 @@ def _unserved(facts: Facts) -> Iterator[Attention]:
 
 
 def _unknown(facts: Facts) -> Iterator[Attention]:
+    """Yield jobs that no live worker knows; a single item for all of them while no worker knows any job."""
     paused = {pause.name for pause in facts.held if pause.kind == "job"}
     backlog = backlogs(facts.backlog, "job")
-    for job, count in unknown_jobs(facts.symptoms).items():
-        since = backlog[job][1]
-        if job not in paused and facts.symptoms.now - since > LATE:
-            text = f"no live worker knows job {job}, of which {many(count, 'run waits', 'runs wait')}"
-            yield item("job_unknown", job, since, text, hint=JOBS_HINT, weight=count)
+    late = {
+        job: count
+        for job, count in unknown_jobs(facts.symptoms).items()
+        if job not in paused and facts.symptoms.now - backlog[job][1] > LATE
+    }
+    if late and not any(worker.jobs for worker in facts.symptoms.workers):
+        count, since = sum(late.values()), min(backlog[job][1] for job in late)
+        text = f"no live worker knows any job: {many(count, 'run waits', 'runs wait')} ({_names([*late])})"
+        yield item("job_unknown", None, since, text, hint=JOBS_HINT, weight=count)
+        return
+    for job, count in late.items():
+        text = f"no live worker knows job {job}, of which {many(count, 'run waits', 'runs wait')}"
+        yield item("job_unknown", job, backlog[job][1], text, hint=JOBS_HINT, weight=count)
 
 
 def _failure_rates(facts: Facts) -> Iterator[Attention]:
@@ -353,6 +361,11 @@ def _environment(facts: Facts) -> Iterator[Attention]:
     clock = check_clock(facts.offset)
     if clock.level != OK:
         yield item("clock", None, None, clock.words, hint=clock.hint, severity=WARNING)
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _span(micros: int) -> str:

@@ -6,13 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from rota.core.jobs.job import JobDefinition
 from rota.core.jobs.queues import Queue
-from rota.core.jobs.status import JobFilter, JobStatus, JobView, job_state, job_view, status_of
+from rota.core.jobs.status import JobFacts, JobFilter, JobStatus, JobView, job_state, job_view, next_at, status_of
 from rota.core.limits.live import LimitedThing
 from rota.core.limits.quotas import Quota
+from rota.core.monitoring.statistics import JobStats, stats_of
 from rota.errors import UnknownQueue
 from rota.store.databases.database import Database, Tx, Work
 from rota.store.jobs import jobs
+from rota.store.ledger.occurrences import snapshot
 from rota.store.limits.live import LiveLimitStore, live_limits
+from rota.store.monitoring import statistics
 from rota.store.runs import read
 from rota.values.instants import maybe_instant
 
@@ -90,7 +93,19 @@ class JobViewStore:
 
     async def page(self, job_filter: JobFilter, declared: Declared, limit: int, after: str | None) -> list[JobView]:
         """Return the jobs after a name that the filter selects, by name, at most `limit`."""
-        return await self._database.read(lambda tx: _page(tx, job_filter, declared, limit, after or ""))
+        chosen = await self._database.read(lambda tx: _chosen(tx, job_filter, declared, limit, after or ""))
+        return [job_view(definition, facts) for definition, facts in chosen]
+
+    async def stats(self, job_filter: JobFilter, declared: Declared, limit: int, after: str | None) -> list[JobStats]:
+        """Return the statistics of the jobs of such a page."""
+
+        async def body(tx: Tx) -> list[JobStats]:
+            await snapshot(tx)
+            page = [(job.name, facts) for job, facts in await _chosen(tx, job_filter, declared, limit, after or "")]
+            tallies = await statistics.tallies(tx, [name for name, _ in page])
+            return [stats_of(name, tallies[name], facts.running_since, next_at(facts)) for name, facts in page]
+
+        return await self._database.read(body)
 
     async def queues(self, declared: Declared, limit: int, after: str | None) -> list[Queue]:
         """Return the queues after a name, by name, at most `limit`: all that have runs, are paused or limited, or that
@@ -133,24 +148,26 @@ async def _view(tx: Tx, definition: JobDefinition) -> JobView:
     return job_view(definition, facts)
 
 
-async def _page(tx: Tx, job_filter: JobFilter, declared: Declared, limit: int, after: str) -> list[JobView]:
+async def _chosen(
+    tx: Tx, job_filter: JobFilter, declared: Declared, limit: int, after: str
+) -> list[tuple[JobDefinition, JobFacts]]:
     """Walk the jobs in bites, as far as the page needs. Names are compared by the database, whose order may differ from
     Python's."""
     rows = [(name,) for name in declared]
-    views: list[JobView] = []
+    chosen: list[tuple[JobDefinition, JobFacts]] = []
     selective = job_filter != JobFilter()
-    while len(views) < limit:
+    while len(chosen) < limit:
         bite = _BITE if selective else limit
         found = await tx.fetch("jobs_after", rows, after=after, limit=bite)
         definitions = [declared.get(name) or read.definition_in(text) for name, text in found]
-        chosen = [definition for definition in definitions if job_filter.selects(definition)]
-        for definition, facts in zip(chosen, await jobs.facts(tx, [job.name for job in chosen]), strict=True):
-            if job_filter.state in (None, job_state(facts)):
-                views.append(job_view(definition, facts))
+        selected = [definition for definition in definitions if job_filter.selects(definition)]
+        facts = await jobs.facts(tx, [job.name for job in selected])
+        pairs = zip(selected, facts, strict=True)
+        chosen += [(job, of_it) for job, of_it in pairs if job_filter.state in (None, job_state(of_it))]
         if len(found) < bite:
             break
         after, _ = found[-1]
-    return views[:limit]
+    return chosen[:limit]
 
 
 async def _queues(tx: Tx, names: set[str]) -> Sequence[Queue]:

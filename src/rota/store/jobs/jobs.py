@@ -18,6 +18,7 @@ from rota.errors import NothingToRetry, UnknownJob
 from rota.store.alerts import expectations
 from rota.store.databases.database import Database, Row, Tx
 from rota.store.ledger import audit
+from rota.store.ledger.occurrences import snapshot
 from rota.store.limits import live as live_limits
 from rota.store.monitoring import statistics
 from rota.store.planning.plan import NewId
@@ -171,10 +172,11 @@ def _with_end(live: JobFacts, newest: Row | None, begun: int | None, counted: Ta
 
 
 async def stats(tx: Tx, job: str, *, declared: Declared) -> JobStats:
-    tally = await statistics.tally(tx, job)  # first: it begins a snapshot
+    await snapshot(tx)
+    tallies = await statistics.tallies(tx, [job])
     await require_known(tx, job, declared)
     (live,) = map(_facts, await tx.fetch("job_facts", [(job,)]))
-    return stats_of(job, tally, live.running_since, next_at(live))
+    return stats_of(job, tallies[job], live.running_since, next_at(live))
 
 
 async def retry_newest(tx: Tx, run: NewRun, request: KeyHold | None, within: Scope | None = None) -> EnqueuedRun | None:

@@ -9,7 +9,7 @@ import msgspec
 
 from rota.core.alerts.signals import FAILED, OWN_JOBS
 from rota.core.ledger.database_state import DatabaseStanding
-from rota.core.monitoring.attention import Snooze
+from rota.core.monitoring.attention import SHOWN, Snooze
 from rota.core.monitoring.attention_facts import (
     Delivery,
     FailingJob,
@@ -42,6 +42,9 @@ _DAYS = 8
 _MOST_JOBS = 50
 _MOST_FAILING_JOBS = 5
 _MOST_FAULTS = 1_000
+_MOST_FAILURES = 300
+_BESIDE = 10
+"""Runs of a lane that are read besides those that failed in a row: it may have skipped some since."""
 _MOST_LIMITED = 10_000
 _MOST_LOST = 1_000
 _WALK = 200
@@ -58,7 +61,7 @@ async def read(tx: Tx, now: int, silence: int, clock: Clock) -> dict[str, Any]:
     week = await _week_of(tx, now, [*(row[1] for row in long_rows), *faults])
     skipped = await tx.fetch("skipped_since", **_ids(now - DAY, now, clock), limit=_MOST_FAULTS)
     return {
-        "failing": [FailingLane(*row) for row in await tx.fetch("failing_lanes", limit=LISTED)],
+        "failing": await _failing(tx),
         "missed": [
             MissedTimes(name, reason, first, last, int(count))
             for name, reason, first, last, count in await tx.fetch("missed_since", since=now - DAY, limit=_MOST_FAULTS)
@@ -100,6 +103,21 @@ def _ids(since: int, until: int, clock: Clock) -> dict[str, str]:
     if not isinstance(clock, HostClock):  # a manual clock of a test has nothing to do with ids
         return {"first": NIL_ID, "last": LAST_ID}
     return {"first": first_id_of(since), "last": first_id_of(until + HOUR)}
+
+
+async def _failing(tx: Tx) -> list[FailingLane]:
+    """Return lanes that fail in a row; those that are shown with their error, and since when as far as it is near."""
+    lanes = await tx.fetch("failing_lanes", limit=LISTED)
+    keys = [(str(id), kind, scope) for id, _, kind, scope, *_ in lanes[:SHOWN]]
+    walk = min(_MOST_FAILURES, max((int(row[4]) for row in lanes[:SHOWN]), default=0) + _BESIDE)
+    rows = await tx.fetch("failures_of_lanes", keys, walk=walk) if keys else ()
+    of = {(str(id), kind, scope): (error, since) for id, kind, scope, error, since in rows}
+    failing = []
+    for id, name, kind, scope, failures, last_at in lanes:
+        error, since = of.get((str(id), kind, scope), (None, None))
+        since = last_at if since is None else min(since, last_at)
+        failing.append(FailingLane(name, kind, scope, failures, since, _error(error) if error else None))
+    return failing
 
 
 def _skipped(row: Row, now: int) -> SkippedTimes:

@@ -18,7 +18,6 @@ from rota.core.monitoring.statistics import (
 )
 from rota.core.runs.claim import NIL_ID
 from rota.store.databases.database import Row, Tx
-from rota.store.ledger.occurrences import snapshot
 
 
 async def fold(tx: Tx, dropped: Iterable[Row]) -> None:
@@ -67,11 +66,15 @@ async def add(tx: Tx, job: str, runs: Iterable[Ended]) -> None:
         await tx.fetch("drop_stats", [(job, day) for day in sorted(outdated)])
 
 
-async def tally(tx: Tx, job: str) -> Tally:
-    """Return the tally of all runs of the job that ever ended. How the last one ended is known of counted runs only."""
-    await snapshot(tx)  # a run that is being counted or pruned counts once
-    rows = await tx.fetch("job_counts", job=job, mark=await mark_of(tx, job))
-    return merged(_tally(text) if text else _group(group) for *group, text in rows)
+async def tallies(tx: Tx, jobs: Sequence[str]) -> dict[str, Tally]:
+    """Return the tallies of all runs of these jobs that ever ended. How the last ended is known of counted runs only.
+
+    The caller has begun a snapshot, so that a run that is being counted or pruned counts once.
+    """
+    parts: dict[str, list[Tally]] = {job: [] for job in jobs}
+    for job, *group, text in await tx.fetch("job_counts", [(job,) for job in jobs], nil=NIL_ID) if jobs else ():
+        parts[job].append(_tally(text) if text else _group(group))
+    return {job: merged(tallies) for job, tallies in parts.items()}
 
 
 async def tally_of_all(tx: Tx) -> Tally:

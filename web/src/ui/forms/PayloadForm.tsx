@@ -2,6 +2,7 @@
 import { useState } from "react";
 import { parseJson, writeJson } from "../../api/json";
 import { useWords, words } from "../../i18n";
+import { useSaid } from "../../i18n/said";
 import { Button } from "./Button";
 import { Field } from "./Fields";
 
@@ -58,6 +59,8 @@ interface PayloadFormProps {
 /** Form for one job's payload. Set `key` to the job's name, so that another job resets the form. */
 export function PayloadForm({ schema, value, onChange, wrong }: PayloadFormProps) {
   const t = useWords(formWords);
+  const said = useSaid();
+  const problem = wrong && said(wrong.detail);
   const fields = Object.entries(schema?.properties ?? {});
   const possible = fields.length > 0 && Object.keys(value).every((name) => name in (schema?.properties ?? {}));
   const [raw, setRaw] = useState(!possible);
@@ -65,7 +68,7 @@ export function PayloadForm({ schema, value, onChange, wrong }: PayloadFormProps
   return (
     <div className="stack">
       {raw ? (
-        <RawJson value={value} onChange={onChange} wrong={wrong?.detail ?? null} />
+        <RawJson value={value} onChange={onChange} wrong={problem ?? null} />
       ) : (
         fields.map(([name, part]) => (
           <Property
@@ -74,7 +77,7 @@ export function PayloadForm({ schema, value, onChange, wrong }: PayloadFormProps
             schema={part}
             required={schema?.required?.includes(name) ?? false}
             value={value[name]}
-            wrong={place === name || place.startsWith(`${name}/`) ? wrong!.detail : null}
+            wrong={place === name || place.startsWith(`${name}/`) ? problem! : null}
             onChange={(next) => {
               const { [name]: _, ...rest } = value;
               onChange(next === undefined ? rest : { ...value, [name]: next });
@@ -84,7 +87,7 @@ export function PayloadForm({ schema, value, onChange, wrong }: PayloadFormProps
       )}
       {!raw && wrong && !fields.some(([name]) => place === name || place.startsWith(`${name}/`)) && (
         <p className="wrong" role="alert">
-          {wrong.detail}
+          {problem}
         </p>
       )}
       {possible && (

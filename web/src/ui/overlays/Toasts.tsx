@@ -3,6 +3,7 @@ import { createContext, useCallback, useContext, useMemo, useState, type ReactNo
 import { problemOf } from "../../api/problem";
 import { useWords } from "../../i18n";
 import { common } from "../../i18n/common";
+import { useSaid } from "../../i18n/said";
 import type { Tone } from "../data/Badge";
 import { Button } from "../forms/Button";
 
@@ -31,6 +32,7 @@ let next = 0;
 export function ToastProvider({ children }: { children: ReactNode }) {
   const [shown, setShown] = useState<Shown[]>([]);
   const t = useWords(common);
+  const said = useSaid();
   const drop = useCallback((id: number) => setShown((before) => before.filter((toast) => toast.id !== id)), []);
   const toaster = useMemo<Toaster>(() => {
     const say = (toast: Toast | string) => {
@@ -40,10 +42,10 @@ export function ToastProvider({ children }: { children: ReactNode }) {
     };
     const complain = (error: unknown) => {
       const problem = problemOf(error);
-      say({ text: problem.hint ? `${problem.detail}: ${problem.hint}` : problem.detail, tone: "bad" });
+      say({ text: [problem.detail, problem.hint].filter((text) => text !== undefined).map(said).join(": "), tone: "bad" });
     };
     return { say, complain };
-  }, [drop]);
+  }, [drop, said]);
   return (
     <ToastContext value={toaster}>
       {children}

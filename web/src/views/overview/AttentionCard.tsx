@@ -1,19 +1,13 @@
-/** Items that need attention, most severe first: what, since when, and the button that helps. */
+/** Items that need attention, most severe first, and those that are snoozed. */
 import { useState } from "react";
 import type { Page } from "../../api/client";
 import { api } from "../../api/client";
 import { useCommand, useGet, useMay } from "../../api/hooks";
 import type { Attention, Overview } from "../../api/schema";
 import { useWords } from "../../i18n";
-import { useSaid } from "../../i18n/said";
-import { Link } from "../../router";
-import { Button, Card, CopyButton, Duration, shapeOf, Time, useToasts } from "../../ui";
-import { ActionButton } from "./ActionButton";
+import { Button, Card, shapeOf, Time, useToasts } from "../../ui";
+import { Item, keyOf, Row, SnoozeDialog } from "./AttentionItem";
 import { attentionWords, kindWords, nameOf } from "./attentionWords";
-import { linkOf } from "./links";
-import { SnoozeDialog } from "./SnoozeDialog";
-
-const keyOf = ({ kind, subject }: Attention) => `${kind} ${subject}`;
 
 export function AttentionCard({ overview }: { overview: Overview | undefined }) {
   const t = useWords(attentionWords);
@@ -95,64 +89,5 @@ function Snoozed() {
         </Row>
       ))}
     </ul>
-  );
-}
-
-function Item({ item, onSnooze }: { item: Attention; onSnooze: (item: Attention) => void }) {
-  const t = useWords(attentionWords);
-  const kinds = useWords(kindWords);
-  const may = useMay("operator");
-  const name = nameOf(kinds, item.kind);
-  const advice = item.hint ?? item.action?.command; // what tells more comes before the act, which has a button
-  return (
-    <Row item={item}>
-      {advice && <Advice text={advice} />}
-      {may && (
-        <div className="row overview-acts">
-          {item.action && <ActionButton action={item.action} name={`${name} ${item.subject ?? ""}`.trim()} />}
-          <Button small look="plain" aria-label={t.snoozeOf(`${name} ${item.subject ?? ""}`.trim())} onClick={() => onSnooze(item)}>{t.snooze}</Button>
-        </div>
-      )}
-    </Row>
-  );
-}
-
-function Row({ item, children }: { item: Attention; children: React.ReactNode }) {
-  const t = useWords(attentionWords);
-  const kinds = useWords(kindWords);
-  const said = useSaid();
-  const to = linkOf(item);
-  const name = nameOf(kinds, item.kind);
-  const mild = item.severity === "warning";
-  return (
-    <li className={mild ? "tone-warn" : "tone-bad"} data-kind={item.kind}>
-      <svg viewBox="0 0 12 12" aria-hidden="true">
-        <path d={shapeOf(mild ? "waiting" : "expired")} fillRule="evenodd" />
-      </svg>
-      <div className="grow">
-        <div className="overview-line">
-          {to ? <Link to={to}>{name}</Link> : <strong>{name}</strong>}
-          {item.since && (
-            <span className="quiet">
-              {t.since} <Duration from={item.since} />
-            </span>
-          )}
-        </div>
-        <p className="hostile">{said(item.text)}</p>
-        {children}
-      </div>
-    </li>
-  );
-}
-
-/** Hint text; a command gets a copy button. */
-function Advice({ text }: { text: string }) {
-  const said = useSaid();
-  if (!text.startsWith("rota ")) return <p className="quiet hostile">{said(text)}</p>;
-  return (
-    <p className="overview-advice">
-      <code>{text}</code>
-      <CopyButton text={text} />
-    </p>
   );
 }

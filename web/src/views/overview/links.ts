@@ -12,6 +12,7 @@ const term = (name: string, value: string) => format([{ name, value }]);
 const OF_THE_FLEET = ["signals_untold", "polling", "clock", "versions_apart", "database_copied", "epoch_new"];
 
 export function linkOf({ kind, subject, scope }: Attention): string | null {
+  if (kind === "job_unknown" && subject === null) return "/workers";
   if (subject === null) return OF_THE_FLEET.includes(kind) ? "/system" : null;
   switch (kind) {
     case "schedule_failing":

@@ -1,6 +1,7 @@
 /** Axis, grid lines and details popup of the timeline. */
 import { useCallback, useMemo } from "react";
 import { useLocale, useWords } from "../../i18n";
+import { useSaid } from "../../i18n/said";
 import { common } from "../../i18n/common";
 import { duration, StateBadge, useAbsolute, useZone } from "../../ui";
 import type { Item, Placed } from "./lanes";
@@ -57,6 +58,7 @@ export function Grid({ lanes, range: { from, to, span }, width, height }: { lane
 
 export function Details({ item, left, width, top, now }: { item: Item; left: number; width: number; top: number; now: number }) {
   const t = useWords(timelineWords);
+  const said = useSaid();
   const states = useWords(common);
   const absolute = useAbsolute();
   const place = useCallback(() => (left > width / 2 ? { right: Math.max(0, width - left - 8), top } : { left: Math.max(0, left - 8), top }), [left, width, top]);
@@ -71,7 +73,7 @@ export function Details({ item, left, width, top, now }: { item: Item; left: num
           {absolute(gap.from)}
           {gap.to !== gap.from && ` – ${absolute(gap.to)}`}
         </span>
-        {gap.reason && <span className="quiet hostile">{gap.reason}</span>}
+        {gap.reason && <span className="quiet hostile">{said(gap.reason)}</span>}
       </div>
     );
   }

@@ -7,6 +7,7 @@ import { useWords } from "../../i18n";
 import { Link, withSearch } from "../../router";
 import { Card, CopyButton, Duration, Facts, PageHeader, ProblemNotice, Time } from "../../ui";
 import { format } from "../runs/search";
+import { AttentionHere, useAttention } from "../overview/AttentionHere";
 import { WorkerActions } from "./WorkerActions";
 import { QueueNames, Slots, useAsked, WorkerBadge } from "./cells";
 import { viewName, workersWords } from "./words";
@@ -30,6 +31,7 @@ function Known({ worker, stale }: { worker: Worker; stale: Problem | null }) {
   const t = useWords(workersWords);
   const may = useMay("operator");
   const asked = useAsked(worker);
+  const items = useAttention(`/workers/${part(worker.id)}`);
   return (
     <>
       <PageHeader
@@ -50,6 +52,7 @@ function Known({ worker, stale }: { worker: Worker; stale: Problem | null }) {
       />
       {stale && <ProblemNotice problem={stale} />}
       {worker.state === "gone" && <p className="notice tone-bad">{t.goneAbout}</p>}
+      <AttentionHere items={items} />
       {asked && <p className="notice tone-warn" role="status">{asked}</p>}
       <div className="workers-columns">
         <div className="stack">

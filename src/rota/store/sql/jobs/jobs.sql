@@ -246,25 +246,30 @@ select rows.name, rows.version, {queue_of_job} from {rows name text, version int
 join rota_job j on j.name = rows.name and j.version = rows.version;
 
 -- name: job_counts
--- Runs that are not counted yet, grouped by state and duration (its number of digits, and the first two of them), and
--- the stored statistics of those that are.
-select state, length(digits), substr(digits, 1, 2), count(*), sum(busy), min(created_at), max(began), null as stats
+-- Of each of these jobs, runs that are not counted yet, grouped by state and duration (its number of digits, and the first
+-- two of them), and the stored statistics of those that are. Crossed: the jobs come first.
+with asked(job, mark) as (
+    select rows.job, coalesce(m.counted, :nil) from {rows job text} left join rota_job_mark m on m.job = rows.job)
+select job, state, length(digits), substr(digits, 1, 2), count(*), sum(busy), min(created_at), max(began), null as stats
 from (
-    select state, created_at, began, busy, cast(busy as text) as digits
+    select job, state, created_at, began, busy, cast(busy as text) as digits
     from (
-        select state, created_at,
+        select job, state, created_at,
             case when finished_at > started_at then finished_at - started_at when started_at is not null then 0 end
                 as busy,
             coalesce(started_at, case when state = 'expired' then finished_at end) as began
         from (
-            select state, created_at, started_at, finished_at from rota_run where job = :job and id > :mark
+            select r.job, r.state, r.created_at, r.started_at, r.finished_at
+            from asked cross join rota_run r where r.job = asked.job and r.id > asked.mark
             union all
-            select r.state, r.created_at, r.started_at, r.finished_at
-            from rota_uncounted u join rota_run r on r.id = u.run_id where u.job = :job) as uncounted
+            select asked.job, r.state, r.created_at, r.started_at, r.finished_at
+            from asked cross join rota_uncounted u cross join rota_run r
+            where u.job = asked.job and r.id = u.run_id) as uncounted
         where state is not null) as timed) as ended
-group by state, length(digits), substr(digits, 1, 2)
+group by job, state, length(digits), substr(digits, 1, 2)
 union all
-select null, null, null, null, null, null, null, stats from rota_job_stats where job = :job;
+select s.job, null, null, null, null, null, null, null, s.stats
+from asked cross join rota_job_stats s where s.job = asked.job;
 
 -- name: get_mark
 select counted from rota_job_mark where job = :job;

@@ -1,8 +1,8 @@
 -- What needs attention besides what is live: narrow tables and statistics, each statement with a limit.
 
 -- name: failing_lanes
--- The columns of `FailingLane`, in their order. By an index of those that fail in a row.
-select s.name, n.scope_kind, n.scope_id, n.failures, n.finished_at
+-- By an index of those that fail in a row.
+select n.schedule_id, s.name, n.scope_kind, n.scope_id, n.failures, n.finished_at
 from (
     select schedule_id, scope_kind, scope_id, failures, finished_at from rota_lane
     where failures >= 3 order by failures desc limit :limit
@@ -10,6 +10,27 @@ from (
 join rota_schedule s on s.id = n.schedule_id
 where s.deleted_at is null and s.enabled = 1 and s.paused_at is null and s.job_paused = 0
 order by n.failures desc, s.name, n.scope_kind, n.scope_id;
+
+-- part: newest_of_lane
+select p.id, p.plan_time, p.state, p.finished_at from rota_run p
+where p.schedule_id = rows.schedule_id and p.scope_kind = rows.scope_kind and p.scope_id = rows.scope_id
+    and p.plan_time is not null and p.retry_of is null
+order by p.plan_time desc limit :walk
+
+-- name: failures_of_lanes
+-- When the failures in a row of each lane began, and the error of the last one, among the newest :walk runs of the lane.
+select rows.schedule_id, rows.scope_kind, rows.scope_id, r.error, (
+    select min(w.finished_at) from (
+        {part newest_of_lane}) as w
+    where w.state in ('failed', 'timed_out', 'expired') and w.plan_time > coalesce((
+        select max(l.plan_time) from (
+            {part newest_of_lane}) as l
+        where l.state = 'succeeded'), 0))
+from {rows schedule_id id, scope_kind text, scope_id text}
+join rota_run r on r.id = (
+    select w.id from (
+        {part newest_of_lane}) as w
+    where w.state in ('failed', 'timed_out', 'expired') order by w.plan_time desc limit 1);
 
 -- name: missed_since
 -- The columns of `MissedTimes`, in their order. By an index of their last plan times.

@@ -7,6 +7,7 @@ import type { Attempt, Event, Explanation, Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { Card, CopyButton, Facts, FINAL, JsonTree, PageHeader, ProblemNotice, ProgressBar, StateBadge, Tabs, Time } from "../../../ui";
 import { Link, navigate, withSearch } from "../../../router";
+import { AttentionHere, useAttention } from "../../overview/AttentionHere";
 import { Attempts } from "./Attempts";
 import { ComparisonTab } from "./Comparison";
 import { comparisonWords } from "./comparisonWords";
@@ -52,6 +53,7 @@ function LoadedRun({ run, stale }: { run: Run; stale: Problem | null }) {
   const graph = useWords(graphWords);
   const comparison = useWords(comparisonWords);
   const may = useMay("operator");
+  const items = useAttention(`/runs/${run.id}`, !FINAL.has(run.state));
   const attempts = useGet<Page<Attempt>>(`run:${run.id}`, `/runs/${run.id}/attempts`);
   const events = useGet<Page<Event>>(`run:${run.id}`, `/runs/${run.id}/events`);
   const explanation = useGet<Explanation>(`run:${run.id}`, `/runs/${run.id}/explain`, {}, { rest: 1_000 });
@@ -74,6 +76,7 @@ function LoadedRun({ run, stale }: { run: Run; stale: Problem | null }) {
         actions={may && <RunActions run={run} />}
       />
       {stale && <ProblemNotice problem={stale} />}
+      <AttentionHere items={items} />
       <Lifecycle run={run} />
       <Usual run={run} />
       {run.state === "cancelling" && <CancelPhase run={run} explanation={explanation.data} events={events.data?.items} />}

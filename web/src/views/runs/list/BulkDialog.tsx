@@ -6,6 +6,7 @@ import { useGet } from "../../../api/hooks";
 import { Problem, problemOf } from "../../../api/problem";
 import type { BulkResult, Counted, Refused, RunState } from "../../../api/schema";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { Button, Dialog, Field, ProblemNotice, ProgressBar } from "../../../ui";
 import { common } from "../../../i18n/common";
 import { filterOf, format, LIVE, toQuery, statesOf, RETRYABLE, type Token } from "../search";
@@ -143,10 +144,11 @@ function Progress({ action, going }: { action: "retry" | "cancel"; going: Going 
 
 function RefusedLine({ refused }: { refused: Refused }) {
   const t = useWords(runsWords);
+  const said = useSaid();
   return (
     <div className="notice tone-warn">
       <strong>{t.refused(refused.count)}</strong>
-      <span>{refused.message}</span>
+      <span>{said(refused.message)}</span>
     </div>
   );
 }

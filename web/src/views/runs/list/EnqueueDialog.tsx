@@ -4,6 +4,7 @@ import { api, part, type Page } from "../../../api/client";
 import { useCommand, useGet } from "../../../api/hooks";
 import type { Run, RunBody } from "../../../api/schema";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { common } from "../../../i18n/common";
 import { navigate } from "../../../router";
 import { Button, Dialog, Field, PayloadForm, ProblemNotice, useToasts, type JsonSchema } from "../../../ui";
@@ -17,6 +18,7 @@ interface Job {
 
 export function EnqueueDialog({ job: first, onClose }: { job?: string; onClose: () => void }) {
   const t = useWords(runsWords);
+  const said = useSaid();
   const both = useWords(common);
   const toasts = useToasts();
   const jobs = useGet<Page<Job>>(null, "/jobs", { limit: 500 });
@@ -78,7 +80,7 @@ export function EnqueueDialog({ job: first, onClose }: { job?: string; onClose: 
           </Field>
         )}
         {problem && !atPayload && <ProblemNotice problem={problem} />}
-        {problem && atPayload && problem.hint && <p className="quiet">{problem.hint}</p>}
+        {problem && atPayload && problem.hint && <p className="quiet">{said(problem.hint)}</p>}
         <footer>
           <Button onClick={onClose}>{both.close}</Button>
           <Button type="submit" look="primary" disabled={!job || payload === null} busy={enqueue.isPending}>

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { writeJson } from "../../../api/json";
 import type { Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { Link } from "../../../router";
 import { Duration, ProgressBar, StateBadge, Time, type Column } from "../../../ui";
 import { ending } from "../RunLink";
@@ -88,6 +89,7 @@ function Took({ run }: { run: Run }) {
 /** The most important detail in one line: error, progress, reason or payload. */
 function Details({ run }: { run: Run }) {
   const t = useWords(runsWords);
+  const said = useSaid();
   if (run.error && run.state !== "succeeded") {
     return <span className="runs-error">{`${run.error.type}: ${firstLine(run.error.message)}`}</span>;
   }
@@ -99,7 +101,7 @@ function Details({ run }: { run: Run }) {
       </span>
     );
   }
-  if (run.reason) return <span className="quiet">{run.reason}</span>;
+  if (run.reason) return <span className="quiet">{run.state === "skipped" ? said(run.reason) : run.reason}</span>;
   const place = [run.schedule, ...run.tags].filter(Boolean).join(" · ");
   const given = run.payload && Object.keys(run.payload).length ? writeJson(run.payload).slice(0, 200) : "";
   return (

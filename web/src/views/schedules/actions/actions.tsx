@@ -5,6 +5,7 @@ import { useCommand, useMay } from "../../../api/hooks";
 import type { Problem } from "../../../api/problem";
 import type { Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { navigate } from "../../../router";
 import { ConfirmDialog, Field, useToasts, type MenuEntry } from "../../../ui";
 import { BackfillDialog } from "./BackfillDialog";
@@ -86,13 +87,14 @@ interface DialogsProps {
 
 function Dialogs({ what, schedule, close, gone, force, forcing, forceProblem }: DialogsProps) {
   const t = useWords(schedulesWords);
+  const said = useSaid();
   if (what === "pause") return <PauseDialog schedule={schedule} close={close} />;
   if (what === "resume") return <ResumeDialog schedule={schedule} close={close} />;
   if (what === "backfill") return <BackfillDialog schedule={schedule} close={close} />;
   if (what === "force") {
     const about = (
       <>
-        {forceProblem && <p>{forceProblem.detail}</p>}
+        {forceProblem && <p>{said(forceProblem.detail)}</p>}
         <p>{t.forceAbout}</p>
       </>
     );

@@ -79,7 +79,7 @@ function Calendar({ cells, hourly, label }: { cells: Cell[] | null; hourly: bool
   const totals = shown.map((outcome) => `${cells.reduce((all, cell) => all + (cell.counts[outcome] ?? 0), 0).toLocaleString()} ${t[outcome]}`).join(", ");
   return (
     <div className="schedules-calendar-box" data-hourly={hourly || undefined}>
-      <div className={hourly ? "schedules-calendar hourly" : "schedules-calendar"} role="img" aria-label={`${label}: ${totals || t.nothing}`}>
+      <div className={hourly ? "schedules-calendar hourly" : "schedules-calendar"} role="img" tabIndex={0} aria-label={`${label}: ${totals || t.nothing}`}>
         {hourly
           ? days.map((day) => (
               <div key={day} className="schedules-week">

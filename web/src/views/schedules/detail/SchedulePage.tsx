@@ -5,8 +5,10 @@ import type { Page } from "../../../api/client";
 import { useGet, useMay } from "../../../api/hooks";
 import type { Event, Fire, SimulationReport } from "../../../api/schema";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { Link, navigate } from "../../../router";
 import { Button, Card, DataTable, EmptyState, Facts, Icon, JsonTree, Menu, PageHeader, ProblemNotice, Tabs, Time, duration, useKeys, type Column } from "../../../ui";
+import { AttentionHere, useAttention } from "../../overview/AttentionHere";
 import { hasPlanTimes, useActions, type Acting } from "../actions/actions";
 import { detailWords } from "./words";
 import { NextRuns } from "../NextRuns";
@@ -33,6 +35,7 @@ export function SchedulePage({ params }: { params: Record<string, string> }) {
   const schedule = found.data;
   const fires = useGet<SimulationReport>("schedules", `${schedulePath(name)}/simulate`, {}, { body: { span: "0s", limit: FIRES }, enabled: !!schedule, rest: 5_000, every: 30_000 });
   const acting = useActions(() => navigate("/schedules"));
+  const items = useAttention(schedulePath(name)).filter(({ kind }) => kind !== "schedule_paused"); // it has a notice
   if (!schedule || found.error?.status === 404) {
     return (
       <>
@@ -54,9 +57,10 @@ export function SchedulePage({ params }: { params: Record<string, string> }) {
   const next = fires.data?.fires;
   return (
     <>
-      <Head schedule={schedule} acting={acting} back={back} />
+      <Head schedule={schedule} isFailing={items.some(({ kind }) => kind === "schedule_failing")} acting={acting} back={back} />
       {found.error && <ProblemNotice problem={found.error} onRetry={() => void found.refetch()} />}
       <Notices schedule={schedule} />
+      <AttentionHere items={items} rows={{ schedule_failing: runsOf(name, "failed"), schedule_skipped: runsOf(name, "skipped") }} />
       <Tabs
         label={t.sections}
         items={[
@@ -72,7 +76,7 @@ export function SchedulePage({ params }: { params: Record<string, string> }) {
   );
 }
 
-function Head({ schedule, acting, back }: { schedule: Schedule; acting: Acting; back: { to: string; name: string } }) {
+function Head({ schedule, isFailing, acting, back }: { schedule: Schedule; isFailing: boolean; acting: Acting; back: { to: string; name: string } }) {
   const t = useWords(schedulesWords);
   const d = useWords(detailWords);
   const operator = useMay("operator");
@@ -92,7 +96,7 @@ function Head({ schedule, acting, back }: { schedule: Schedule; acting: Acting; 
       back={back}
       heading={
         <span className="row">
-          {schedule.name} <ScheduleBadge state={schedule.state} />
+          {schedule.name} <ScheduleBadge state={isFailing && schedule.state === "active" ? "failing" : schedule.state} />
         </span>
       }
       about={
@@ -136,6 +140,7 @@ function Head({ schedule, acting, back }: { schedule: Schedule; acting: Acting; 
 
 function Notices({ schedule }: { schedule: Schedule }) {
   const t = useWords(detailWords);
+  const said = useSaid();
   return (
     <>
       {schedule.paused_at && (
@@ -159,7 +164,7 @@ function Notices({ schedule }: { schedule: Schedule }) {
       {schedule.trouble && (
         <div className="notice tone-bad" role="status">
           <strong>{t.trouble}</strong>
-          <span>{schedule.trouble}</span>
+          <span>{said(schedule.trouble)}</span>
         </div>
       )}
     </>

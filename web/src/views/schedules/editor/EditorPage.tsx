@@ -5,6 +5,7 @@ import { useCommand, useGet } from "../../../api/hooks";
 import { parseJson, writeJson } from "../../../api/json";
 import { problemOf, type Problem } from "../../../api/problem";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { Link, navigate, usePlace } from "../../../router";
 import { Button, Card, EmptyState, Field, PageHeader, PayloadForm, ProblemNotice, useToasts, type JsonSchema } from "../../../ui";
 import { Preview, usePreview } from "./Preview";
@@ -68,6 +69,7 @@ export function EditPage({ params }: { params: Record<string, string> }) {
 
 function Editor({ stored: first, first: begun }: { stored: Stored | null; first: Document }) {
   const t = useWords(editorWords);
+  const said = useSaid();
   const toasts = useToasts();
   const schedules = useWords(viewName).name;
   const [stored, setStored] = useState(first);
@@ -106,7 +108,7 @@ function Editor({ stored: first, first: begun }: { stored: Stored | null; first:
     setStored(newer);
     setNewer(null);
   };
-  const found = Object.fromEntries((isReady(document) ? (preview?.problems ?? []) : []).map(({ key, detail }) => [key ?? "", key === "payload" ? detail : told(detail)]));
+  const found = Object.fromEntries((isReady(document) ? (preview?.problems ?? []) : []).map(({ key, detail }) => [key ?? "", said(key === "payload" ? detail : told(detail))]));
   const atRefusal = refused && keyOf(refused);
   const form: Form = {
     document,
@@ -118,7 +120,7 @@ function Editor({ stored: first, first: begun }: { stored: Stored | null; first:
         return after;
       });
     },
-    wrong: (key) => (refused && atRefusal === key ? told(refused.detail) : (found[key] ?? null)),
+    wrong: (key) => (refused && atRefusal === key ? said(told(refused.detail)) : (found[key] ?? null)),
   };
   const title = stored ? t.editTitle(name) : t.newTitle;
   const owner = stored?.schedule.owner;

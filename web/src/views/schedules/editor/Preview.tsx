@@ -5,6 +5,7 @@ import { writeJson } from "../../../api/json";
 import type { Problem } from "../../../api/problem";
 import type { Difference, SimulationReport } from "../../../api/schema";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { Card, useRested } from "../../../ui";
 import { editorWords } from "./words";
 import { NextRuns } from "../NextRuns";
@@ -31,6 +32,7 @@ export function usePreview(document: Document): Draft | undefined {
 
 export function Preview({ document, preview }: { document: Document; preview: Draft | undefined }) {
   const t = useWords(editorWords);
+  const said = useSaid();
   const p = useWords(policyWords);
   const rule = useRule();
   const shown = isReady(document) ? preview : undefined;
@@ -53,8 +55,8 @@ export function Preview({ document, preview }: { document: Document; preview: Dr
           {shown?.problems.map((problem) => (
             <div key={problem.detail} className="notice tone-warn">
               <strong>{t.wrong}</strong>
-              <span>{problem.detail.replace(/^schedule '[^']*': /, "")}</span>
-              {problem.hint && <span className="quiet">{problem.hint}</span>}
+              <span>{said(problem.detail.replace(/^schedule '[^']*': /, ""))}</span>
+              {problem.hint && <span className="quiet">{said(problem.hint)}</span>}
             </div>
           ))}
         </div>

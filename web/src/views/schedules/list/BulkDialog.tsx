@@ -5,6 +5,7 @@ import { api, type Page, type Parameters } from "../../../api/client";
 import { problemOf, type Problem } from "../../../api/problem";
 import type { BulkResult } from "../../../api/schema";
 import { useWords } from "../../../i18n";
+import { useSaid } from "../../../i18n/said";
 import { common } from "../../../i18n/common";
 import { Button, ConfirmDialog, Dialog, Field, ProgressBar } from "../../../ui";
 import type { Schedule } from "../types";
@@ -49,6 +50,7 @@ interface BulkProps {
 
 export function BulkDialog({ action, names: chosen, filter, close, done }: BulkProps) {
   const t = useWords(schedulesWords);
+  const said = useSaid();
   const both = useWords(common);
   const queries = useQueryClient();
   const [names, setNames] = useState(chosen);
@@ -93,10 +95,10 @@ export function BulkDialog({ action, names: chosen, filter, close, done }: BulkP
         <p role="status">{t.bulkDone(result.done, count)}</p>
         {result.refused.map((one) => (
           <p key={one.code} className="tone-bad schedules-trouble hostile">
-            {t.bulkRefused(one.count, one.message)}
+            {t.bulkRefused(one.count, said(one.message))}
           </p>
         ))}
-        {problem && <p className="tone-bad schedules-trouble hostile">{problem.detail}</p>}
+        {problem && <p className="tone-bad schedules-trouble hostile">{said(problem.detail)}</p>}
         <footer>
           <Button onClick={close} disabled={!over} autoFocus>
             {both.close}

@@ -1,10 +1,12 @@
-/** Chinese for sentences of the server: attention, explanations and rules. `{}` is a part, which may be a sentence itself.
- * The keys are the templates of the program; a test compares them with its source. */
-const SENTENCES: [en: string, zh: string][] = [
+/** Attention, explanations and rules. */
+import type { Sentence } from "./index";
+
+export const REPORTS: Sentence[] = [
   // Attention
   ["is paused for {}{}{}", "已暂停 {}{}{}"],
   ["schedule {} is overdue {}", "计划 {} 已逾期 {}"],
-  ["the last {} runs of schedule {}{} failed", "计划 {1}{2} 最近 {0} 次运行均失败"],
+  ["the last {} runs of schedule {}{} failed: {}", "计划 {1!}{2} 最近 {0} 次运行均失败：{3!}"],
+  ["the last {} runs of schedule {}{} failed{}", "计划 {1!}{2} 最近 {0} 次运行均失败{3}"],
   ["schedule {} missed {}: {}", "计划 {} 错过 {}：{}"],
   ["schedule {} skipped {} within a day{}", "计划 {} 一天内跳过 {}{}"],
   ["the lease of run {} on {} has expired without being taken away", "运行 {} 在 {} 上的租约已过期，但未被收回"],
@@ -15,6 +17,7 @@ const SENTENCES: [en: string, zh: string][] = [
   ["worker {} went silent without a shutdown", "工作进程 {} 未关闭却失去联系"],
   ["no live worker takes from queue {}, where {}", "没有在线工作进程领取队列 {}，其中 {}"],
   ["no live worker knows job {}, of which {}", "没有在线工作进程认识任务 {}，其 {}"],
+  ["no live worker knows any job: {} ({})", "没有在线工作进程认识任何任务：{}（{}）"],
   ["{} in its week", "本周为 {}"],
   ["queue {} grew from {} to {} waiting runs", "队列 {} 的等待运行从 {} 个增长到 {} 个"],
   ["{} under the {}, the oldest", "在{1}下{0}，最久的"],
@@ -280,32 +283,3 @@ const SENTENCES: [en: string, zh: string][] = [
   ["success", "成功"],
   ["failure", "失败"],
 ];
-
-interface Pattern {
-  parts: RegExp;
-  zh: string;
-}
-
-const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-const literal = (text: string) => text.replaceAll("{}", "").length;
-
-/** Those with most words of their own come first: others match nearly everything. */
-const PATTERNS: Pattern[] = [...SENTENCES]
-  .sort(([one], [other]) => literal(other) - literal(one))
-  .map(([en, zh]) => ({ parts: new RegExp(`^${en.split("{}").map(escaped).join("(.*?)")}$`, "s"), zh }));
-
-const DEPTH = 6;
-
-/** Translate a sentence, or several, and their parts. What is unknown stays as it is. */
-export function translate(text: string, depth = 0): string {
-  if (!text.trim() || depth > DEPTH) return text;
-  for (const { parts, zh } of PATTERNS) {
-    const match = parts.exec(text);
-    if (!match) continue;
-    const said = match.slice(1).map((part) => translate(part, depth + 1));
-    let next = 0;
-    return zh.replace(/\{(\d?)\}/g, (_, place: string) => said[place === "" ? next++ : Number(place)] ?? "");
-  }
-  const sentences = text.split(/(?<=[.;]) /);
-  return sentences.length > 1 ? sentences.map((each) => translate(each, depth + 1)).join(" ") : text;
-}
