@@ -22,6 +22,7 @@ from tests.support.runs.runs import WORK, claim, put, tell
 
 TWICE = JobDefinition(name="work", retry=msgspec.structs.replace(JobDefinition(name="x").retry, max_attempts=2))
 HOUR = timedelta(hours=1)
+NOTHING = Retention(keep=0, keep_for=timedelta(0))
 
 
 def id_at(micros: int) -> str:
@@ -114,7 +115,7 @@ async def test_numbers_are_counted_from_runs_whose_numbers_are_known(
         ]
         gone = chance.sample(kept, min(6, len(kept)))
         kept = [run for run in kept if run not in gone]
-        await store.database.transact(prune.drop_runs([(run,) for run in gone]))
+        await store.database.transact(prune.drop_runs([(run,) for run in gone], NOTHING))
 
 
 async def test_a_count_goes_on_from_the_last_one(
