@@ -25,9 +25,9 @@ from rota.errors import (
     Invalid,
 )
 from rota.remote import NotOffered, RemoteClient
-from rota.store import Store, open_database
 from rota.store.schedules.schedule_operations import ScheduleStore
 from rota.testing import adrain
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.servers.http_server import Site, serving
 
 FAR = datetime(2030, 1, 1, tzinfo=UTC)
@@ -70,11 +70,8 @@ async def app(database_url: str) -> AsyncIterator[Rota]:
 
 
 async def introduced(url: str) -> Rota:
-    store = Store(open_database(url))
-    await store.migrate()
     app = make_app(url)
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
     return app
 
 

@@ -10,7 +10,7 @@ from rota.api import asgi
 from rota.app import Rota
 from rota.client.client import Client, Order
 from rota.remote import RemoteClient
-from rota.store import Store, open_database
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.servers.http_server import Site, serving
 
 MISSING = "00000000-0000-7000-8000-000000000000"
@@ -25,10 +25,7 @@ async def introduced(url: str) -> Rota:
     def rest() -> None: ...
 
     app.external("label", max_attempts=3, backoff=["1h"])
-    store = Store(open_database(url))
-    await store.migrate()
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
     return app
 
 

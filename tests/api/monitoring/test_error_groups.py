@@ -16,17 +16,15 @@ from rota.client.client import Order
 from rota.core.access.roles import Role
 from rota.core.monitoring.error_groups import FoundGroups, GroupQuery
 from rota.core.progress.control_flow import Fail
-from rota.store import Store, open_database
 from rota.store.monitoring.error_groups import ErrorGroupStore
 from rota.testing import adrain
+from tests.support.jobs.stored_jobs import save_jobs_of
 
 BASE = "http://127.0.0.1:7682"
 SECRET = "swordfish-and-chips"
 
 
 async def make_app(url: str, **settings: bool) -> Rota:
-    store = Store(open_database(url))
-    await store.migrate()
     app = Rota(url, **settings)  # type: ignore[arg-type]
 
     @app.job(max_attempts=1)
@@ -37,8 +35,7 @@ async def make_app(url: str, **settings: bool) -> Rota:
     def mail(n: int) -> None:
         raise Fail("no such address")
 
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
     return app
 
 

@@ -12,9 +12,8 @@ from rota.api import asgi
 from rota.app import Rota
 from rota.core.monitoring.counters import FEW_MINUTES, Counted
 from rota.remote import RemoteClient
-from rota.store import open_database
-from rota.store.store import Store
 from rota.testing import adrain
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.processes.command_line import rota
 from tests.support.servers.http_server import Site, serving
 
@@ -23,16 +22,13 @@ API = "/api/v1"
 
 @pytest.fixture
 async def app(database_url: str) -> AsyncIterator[Rota]:
-    store = Store(open_database(database_url))
-    await store.migrate()
     app = Rota(database_url)
 
     @app.job
     def greet(name: str = "you") -> str:
         return f"hello {name}"
 
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
     yield app
     await app.aclose()
 

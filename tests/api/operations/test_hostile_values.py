@@ -10,8 +10,7 @@ import pytest
 
 from rota.app import Rota
 from rota.server import asgi
-from rota.store import open_database
-from rota.store.store import Store
+from tests.support.jobs.stored_jobs import save_jobs_of
 
 RUNS = "/api/v1/runs"
 JSON = {"Content-Type": "application/json"}
@@ -64,10 +63,7 @@ async def http(database_url: str) -> AsyncIterator[httpx2.AsyncClient]:
     def tally(**counts: int) -> int:
         return sum(counts.values())
 
-    store = Store(open_database(database_url))
-    await store.migrate()
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
     async with client_to(app) as client:
         yield client
 

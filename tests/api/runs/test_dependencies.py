@@ -9,7 +9,7 @@ import pytest
 
 from rota.api import asgi
 from rota.app import Rota
-from rota.store import Store, open_database
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.processes.command_line import answer, rota
 
 
@@ -25,10 +25,7 @@ def app_on(url: str) -> Rota:
 
 async def introduce(url: str) -> None:
     app = app_on(url)
-    store = Store(open_database(url))
-    await store.migrate()
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.runs.run import Run, RunFilter
 from rota.core.schedules.schedule import define
 from rota.store import Store, open_database
+from tests.support.jobs.stored_jobs import save_jobs_of
 
 LOAD = JobDefinition(name="load")
 
@@ -27,10 +28,7 @@ async def url(sqlite_url: str) -> str:
         async def work() -> None: ...
 
         app.job(name=name)(work)
-    store = Store(open_database(sqlite_url))
-    await store.migrate()
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
     return sqlite_url
 
 

@@ -14,7 +14,7 @@ from rota.cli.terminal.format import job_state_cell
 from rota.client.client import Order
 from rota.core.jobs.status import JobState
 from rota.core.states import RunState
-from rota.store import Store, open_database
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.processes.command_line import answer, rota
 
 
@@ -33,10 +33,7 @@ def app_on(url: str) -> Rota:
 
 
 async def introduce(url: str) -> None:
-    store = Store(open_database(url))
-    await store.migrate()
-    await store.save_jobs(app_on(url).registry.definitions())
-    await store.close()
+    await save_jobs_of(app_on(url))
 
 
 async def work(url: str, *jobs: str) -> list[RunState]:

@@ -8,7 +8,7 @@ import pytest
 
 from rota.app import Rota
 from rota.cli.connect import actor
-from rota.store import Store, open_database
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.processes.command_line import answer, rota
 
 
@@ -18,10 +18,7 @@ async def introduce(url: str) -> None:
     @app.job(max_attempts=1)
     async def greet(name: str = "") -> None: ...
 
-    store = Store(open_database(url))
-    await store.migrate()
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
 
 
 @pytest.fixture(autouse=True)

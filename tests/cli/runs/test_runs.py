@@ -18,7 +18,7 @@ from rota.core.runs.run import Run
 from rota.core.states import FINAL_STATES, RunState
 from rota.engine.handlers.context import Context
 from rota.errors import RunNotFinal
-from rota.store import Store, open_database
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.processes.command_line import answer, rota
 from tests.support.wait import until
 
@@ -50,10 +50,7 @@ def app_on(url: str) -> Rota:
 async def introduce(url: str) -> Rota:
     """A database that knows the jobs, without a worker."""
     app = app_on(url)
-    store = Store(open_database(url))
-    await store.migrate()
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
     return app
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rota.app import Rota
 from rota.cli.servers.server import announce
-from rota.store import Store, open_database
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.processes.command_line import rota
 
 ONE = '[[schedule]]\nname = "{}"\njob = "crawl"\nevery = "30m"\n'
@@ -27,10 +27,7 @@ async def introduce(url: str) -> None:
     @app.job
     async def crawl() -> None: ...
 
-    store = Store(open_database(url))
-    await store.migrate()
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from rota.app import Rota
 from rota.core.formats.crontab import even_interval, read_crontab
 from rota.core.formats.interval_jobs import read_intervals
 from rota.errors import Invalid
-from rota.store import Store, open_database
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.processes.command_line import answer, rota
 
 
@@ -27,10 +27,7 @@ async def introduce(url: str) -> None:
     @app.job
     async def crawl(source_name: str = "", source_id: str = "", url: str = "") -> None: ...
 
-    store = Store(open_database(url))
-    await store.migrate()
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import yaml
 from rota.app import Rota
 from rota.store import Store, file_of, open_database
 from rota.store.databases.foreign_tables import read_file
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.processes.command_line import answer, rota
 
 DATA = Path(__file__).parents[2] / "core" / "formats" / "task_queues"
@@ -37,10 +38,7 @@ async def introduce(url: str) -> None:
     @app.job
     async def sync() -> None: ...
 
-    store = Store(open_database(url))
-    await store.migrate()
-    await store.save_jobs(app.registry.definitions())
-    await store.close()
+    await save_jobs_of(app)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from rota.app import Rota
 from rota.cli.schedules.schedule_format import schedule_state_cell, soon_cell
 from rota.core.jobs.job import JobDefinition
 from rota.core.schedules.schedule import Schedule, define
-from rota.store import Store, open_database
+from tests.support.jobs.stored_jobs import save_jobs_of
 from tests.support.processes.command_line import answer, refused, rota
 
 
@@ -37,10 +37,7 @@ def app_on(url: str) -> Rota:
 
 
 async def introduce(url: str) -> None:
-    store = Store(open_database(url))
-    await store.migrate()
-    await store.save_jobs(app_on(url).registry.definitions())
-    await store.close()
+    await save_jobs_of(app_on(url))
 
 
 @pytest.fixture
