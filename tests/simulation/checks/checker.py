@@ -13,6 +13,7 @@ from tests.simulation.checks.coordination.suite import CoordinationChecks
 from tests.simulation.checks.latency import Latency
 from tests.simulation.checks.losses import LossChecks
 from tests.simulation.checks.order import OrderChecks
+from tests.simulation.checks.planner_model import PlannerModel
 from tests.simulation.checks.progress import ProgressChecks
 from tests.simulation.checks.suspects import SuspectChecks
 from tests.simulation.world.history import Deed, StepDeed
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from tests.simulation.world.world import World
 
 
+QUIETENS = "quieten"
 _MOVES_NOTHING = ("NoteStore.write", "NoteStore.shield", "NoteStore.unshield", "Store.extend")
 """No run begins, ends or waits because of these; should it, that is found as a change of a run."""
 
@@ -46,6 +48,7 @@ class Checker:
         self._order = OrderChecks(world)
         self._coordination = CoordinationChecks(world)
         self._losses = LossChecks(world)
+        self._planner_model = PlannerModel(world.backend)
         self._of_changes: list[Callable[[Change], Iterator[Finding]]] = [
             *runs.checks(world),
             *self._losses.of_changes(),
@@ -61,13 +64,15 @@ class Checker:
             *self._latency.of_commits(),
             *self._order.of_commits(),
             *self._coordination.of_commits,
+            self._planner_model.in_the_model,
         ]
 
     def lost(self) -> None:
         """The database lost its last commits: from now on only what holds across that is checked."""
         self._losses.happened = True
         self._of_changes = self._losses.of_changes()
-        self._of_commits = self._losses.of_commits()
+        self._planner_model.look_anew()
+        self._of_commits = [*self._losses.of_commits(), self._planner_model.in_the_model]
 
     def changed(self, change: Change) -> None:
         for check in self._of_changes:
@@ -75,6 +80,8 @@ class Checker:
                 self.violate(promise, f"{message}\n      by: {change}")
 
     def committed(self, op: str) -> None:
+        if op == QUIETENS:  # several commits at once
+            self._planner_model.look_anew()
         checks = self._latency.of_commits() if op in _MOVES_NOTHING and not self._losses.happened else self._of_commits
         for check in checks:
             for promise, message in check():
