@@ -12,6 +12,7 @@ from rota.server import BEYOND_GRACE
 from tests.chaos.evidence import Attempt, Evidence, arguments_of
 from tests.chaos.faults import GRACE, HEARTBEAT, LEASE, POSTGRES, REAPER
 from tests.chaos.jobs import BACKOFF, NARROW, ONE_AT_A_TIME
+from tests.chaos.losses import Losses
 from tests.simulation.world.observer import Finding
 
 SECOND = 1_000_000
@@ -25,14 +26,19 @@ _STOPPED = GRACE + BEYOND_GRACE + 2.0
 
 
 def acknowledged_is_there(seen: Evidence) -> Iterator[Finding]:
-    """P7: what was acknowledged exists and is final."""
+    """P7: what was acknowledged exists and is final, but for what a failover may have lost."""
+    losses = Losses(seen)
     for line in seen.told:
         run = seen.runs.get(line.run_id)
+        if losses.of_answer(line):
+            continue
         if run is None:
             yield "P7", f"acknowledged and not there: {line}"
         elif run.end is None:
             yield "P7", f"acknowledged and never final: {run}"
     for refused in seen.refused:
+        if losses.of_refusal(refused):
+            continue
         yield "P7", f"refused: {refused.why}: {seen.asked[refused.key]}"
 
 
@@ -42,9 +48,7 @@ def one_run_per_key(seen: Evidence) -> Iterator[Finding]:
     for run in seen.runs.values():
         if "order" in (arguments := arguments_of(run)):
             made.setdefault(arguments["order"], []).append(run.id)
-    named: dict[str, set[str]] = {}
-    for line in seen.told:
-        named.setdefault(line.key, set()).add(line.run_id)
+    named = _named(seen)
     for key, ids in made.items():
         if len(ids) > 1:
             yield "P8", f"order {key} made {len(ids)} runs: {sorted(ids)}"
@@ -57,21 +61,39 @@ def one_run_per_key(seen: Evidence) -> Iterator[Finding]:
             yield "P8", f"the answer to order {key} named {ids}, and its run is {made[key]}"
 
 
+def _named(seen: Evidence) -> dict[str, set[str]]:
+    """Return which runs the answers to each order named, but for lost ones."""
+    losses, named = Losses(seen), dict[str, set[str]]()
+    for line in seen.told:
+        if not losses.of_answer(line):
+            named.setdefault(line.key, set()).add(line.run_id)
+    return named
+
+
 def fences_grow(seen: Evidence) -> Iterator[Finding]:
     """P9: one after the other, and each begins once, by whom it was given to."""
     for attempts in seen.of_run.values():
         for before, after in pairwise(attempts):
             if after.fence <= before.fence or after.claimed_at < before.ended_at:
                 yield "P9", f"two attempts at once: {before}, {after}"
-    begun: set[tuple[str, int]] = set()
+    losses, begun = Losses(seen), set[tuple[str, int]]()
     for entry in seen.begun:
         key = entry.run_id, entry.fence
         given = seen.attempt.get(key)
         if key in begun:
             yield "P9", f"begun twice under one fence: {entry}"
-        if given is None or given.worker != entry.worker:
+        if not losses.of_begin(entry) and (given is None or given.worker != entry.worker):
             yield "P9", f"begun under a fence that was not its own, but {given}: {entry}"
         begun.add(key)
+
+
+def fences_grow_across_losses(seen: Evidence) -> Iterator[Finding]:
+    """P26: whatever is claimed after a loss has a larger fence than claims that are lost."""
+    losses = Losses(seen)
+    for entry in filter(losses.of_begin, seen.begun):
+        for attempt in seen.of_run.get(entry.run_id, ()):
+            if attempt.claimed_at / SECOND - seen.wall > entry.at and attempt.fence <= entry.fence:
+                yield "P26", f"a claim after a loss has no larger fence: {attempt}, {entry}"
 
 
 def successes_are_true(seen: Evidence) -> Iterator[Finding]:
@@ -106,8 +128,11 @@ def transactions_are_whole(seen: Evidence) -> Iterator[Finding]:
 
 
 def final_is_final(seen: Evidence) -> Iterator[Finding]:
-    """P11: how a run ended is what was first seen of it; and nobody claimed it afterwards."""
+    """P11: how a run ended is what was first seen of it, unless that is lost; and nobody claimed it afterwards."""
+    losses = Losses(seen)
     for glimpse in seen.ended.values():
+        if losses.of_end(glimpse):
+            continue
         run = seen.runs.get(glimpse.run_id)
         end = run.end if run else None
         now = (end.state, end.fence, end.attempt, end.finished_at, end.result) if end else None
@@ -133,13 +158,18 @@ def within_their_budget(seen: Evidence) -> Iterator[Finding]:
 
 
 def at_most_once(seen: Evidence) -> Iterator[Finding]:
-    """P14: after a loss or a hand-back no handler begins again; and with one attempt, only once."""
-    times = Counter(entry.run_id for entry in seen.begun)
+    """P14: after a loss or a hand-back no handler begins again; and with one attempt, only once.
+
+    Of what began under a lost claim nobody knows any more.
+    """
+    losses = Losses(seen)
+    known = [entry for entry in seen.begun if not losses.of_begin(entry)]
+    times = Counter(entry.run_id for entry in known)
     for run in seen.of_job("once"):
         if times[run.id] > 1:
             yield "P14", f"at most once, and begun {times[run.id]} times: {run}"
     begun: dict[str, set[int]] = {}
-    for entry in seen.begun:
+    for entry in known:
         begun.setdefault(entry.run_id, set()).add(entry.fence)
     for run in seen.of_job("once", "careful"):
         fences, attempts = begun.get(run.id, set()), seen.of_run.get(run.id, [])
@@ -197,7 +227,10 @@ def somebody_was_well(seen: Evidence, since: float, until: float) -> bool:
 
 def cancels_are_kept(seen: Evidence) -> Iterator[Finding]:
     """P15: what was asked to stop, and was not over, ends cancelled."""
+    losses = Losses(seen)
     for line in seen.cancels:
+        if losses.of_cancel(line):
+            continue
         run = seen.runs.get(line.run_id)
         if line.state and run and run.end and run.end.state != "cancelled":
             yield "P15", f"asked to be cancelled, and {run.end.state}: {run}"
@@ -234,6 +267,7 @@ CHECKS: list[Callable[[Evidence], Iterator[Finding]]] = [
     acknowledged_is_there,
     one_run_per_key,
     fences_grow,
+    fences_grow_across_losses,
     successes_are_true,
     transactions_are_whole,
     final_is_final,

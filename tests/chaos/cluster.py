@@ -189,6 +189,28 @@ class Cluster:
         primary.require_synchronous_standby()
         standby.wait_for_replay()
         primary.kill9()
+        self._promote(standby)
+
+    def fall_behind(self) -> tuple[PostgresStandby, float]:
+        """Make an asynchronous standby and stop it; return since when it misses what is committed."""
+        assert self.postgres is not None
+        standby = self._stack.enter_context(PostgresStandby(self.postgres))
+        # What was acknowledged before this instant is in what the standby waits for now.
+        since = time.monotonic()
+        standby.wait_for_replay()
+        standby.stop("fast")
+        return standby, since
+
+    def promote_behind(self, standby: PostgresStandby) -> float:
+        """Kill the primary, and promote the standby that has missed its last commits; return until when it missed."""
+        assert self.postgres is not None
+        self.postgres.kill9()
+        until = time.monotonic()
+        standby.start()
+        self._promote(standby)
+        return until
+
+    def _promote(self, standby: PostgresStandby) -> None:
         standby.promote()
         self.postgres = standby
         for proxy in self._proxies:

@@ -7,10 +7,11 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from rota import Order
-from rota.errors import RotaError
+from rota.errors import RotaError, RunIsFinal
 from rota.remote import RemoteClient
 from rota.store import Store, open_database
 from tests.chaos import append_log, ledger
@@ -121,10 +122,19 @@ def _come_to_rest(cluster: Cluster, rest: Rest, watcher: Watcher, injector: Inje
     _stop(cluster.of_kind("caller", "producer"), cluster.plan.patience)
     for (name,) in rest.look("select name from rota_schedule"):
         rest.wait(rest.client.schedules.pause(name, reason="the chaos test is over"))
+    if any(stroke.lost for stroke in injector.strokes):
+        _cancel_again(rest)
     stuck = list(_ends(rest, cluster.plan.patience))
     watcher.end()
     _stop(cluster.of_kind("worker", "server"))
     return [*stuck, *watcher.findings, *(("chaos", error) for error in injector.errors)]
+
+
+def _cancel_again(rest: Rest) -> None:
+    """Cancel runs that would go on for ever: a failover may have lost that somebody did."""
+    for (run_id,) in rest.look("select id from rota_run where job = 'endless' and state is null"):
+        with suppress(RunIsFinal):
+            rest.wait(rest.client.cancel(str(run_id)))
 
 
 def _ends(rest: Rest, patience: float) -> Iterator[Finding]:

@@ -50,6 +50,14 @@ KINDS = (
         targets=(POSTGRES,),
         weight=1,
     ),
+    Kind(
+        "lose",
+        "database",
+        "the primary is killed, and a standby is promoted that its last commits did not reach",
+        (0.5, 2.5),
+        (POSTGRES,),
+        weight=1,
+    ),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 

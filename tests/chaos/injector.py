@@ -19,12 +19,16 @@ from tests.support.wait import wait_for
 
 
 class Stroke(msgspec.Struct):
-    """A fault as it happened: by the monotonic clock, from when until when."""
+    """A fault as it happened: by the monotonic clock, from when until when.
+
+    `lost`: since when and until when the database lost what it was told.
+    """
 
     fault: Fault
     since: float
     until: float = 0.0
     note: str = ""
+    lost: tuple[float, float] | None = None
 
 
 class Injector:
@@ -74,6 +78,8 @@ class Injector:
             assert self._cluster.postgres is not None
             if fault.kind == "failover":
                 return _failover(self._cluster)
+            if fault.kind == "lose":
+                return _lossy_failover(self._cluster, stroke)
             return _to_database(self._cluster.postgres, self._cluster.url, fault, stroke)
         assert target is not None
         if fault.track == "process":
@@ -136,6 +142,14 @@ def _to_network(proxy: Proxy, fault: Fault, stroke: Stroke) -> Iterator[None]:
 def _failover(cluster: Cluster) -> Iterator[None]:
     cluster.fail_over()
     yield
+
+
+@contextmanager
+def _lossy_failover(cluster: Cluster, stroke: Stroke) -> Iterator[None]:
+    standby, lost_since = cluster.fall_behind()
+    yield
+    stroke.lost = lost_since, cluster.promote_behind(standby)
+    stroke.note = f"what was committed in the last {stroke.lost[1] - stroke.lost[0]:.1f} s may be lost"
 
 
 @contextmanager

@@ -32,10 +32,11 @@ where state is not null and coalesce(finished_at, created_at) > :since
 
 
 class Glimpse(msgspec.Struct, frozen=True):
-    """How a run had ended when it was first seen so."""
+    """How a run had ended when it was first seen so; `at`: when that was, at the latest, by the monotonic clock."""
 
     run_id: str
     end: tuple[Any, ...]
+    at: float = 0.0
 
 
 class Watcher:
@@ -79,7 +80,7 @@ class Watcher:
         held, ended, now = await database.read(body)
         self.findings += [("P6", f"{words} at {time.monotonic():.3f}") for words in crowded(held)]
         for id, *end in ended:
-            self.ended.setdefault(str(id), Glimpse(str(id), tuple(end)))
+            self.ended.setdefault(str(id), Glimpse(str(id), tuple(end), time.monotonic()))
         return now - _OVERLAP
 
 

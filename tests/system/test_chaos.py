@@ -132,6 +132,11 @@ def two_at_once(job: str) -> Evidence:
     return seen
 
 
+def lossy(since: float, until: float) -> Stroke:
+    """A failover that lost what was committed between these."""
+    return Stroke(Fault(since, until - since, POSTGRES, "lose"), since, until, lost=(since, until))
+
+
 PLANTED: dict[str, tuple[str, Callable[[], Evidence]]] = {
     "an acknowledged run is lost": ("P7", lambda: changed(kept(), runs={}, attempts=[], entries=[])),
     "an acknowledged run is never final": ("P7", lambda: changed(kept(), runs={RUN: run(None)})),
@@ -197,6 +202,20 @@ PLANTED: dict[str, tuple[str, Callable[[], Evidence]]] = {
         "P22",
         lambda: changed(kept(), lives=[Life("worker-1", 1, 0.0, 60.0, "stopped", 0, 10.0)]),
     ),
+    "a fence that is given again after a loss": (
+        "P26",
+        lambda: changed(
+            kept(),
+            attempts=[attempt(2, claimed=30.0)],
+            runs={RUN: run(fence=2, end=End("succeeded", 2, 2, 40 * SECOND, '{"fence":2}', "w@1", None))},
+            entries=[said("begin", 3), said("begin", 2), said("end", 2)],
+            strokes=[lossy(9.0, 15.0)],
+        ),
+    ),
+    "a run that was acknowledged before a loss is lost": (
+        "P7",
+        lambda: changed(kept(), runs={}, attempts=[], entries=[], strokes=[lossy(2.5, 4.0)]),
+    ),
     "what was seen as it happened": ("P12", lambda: changed(kept(), findings=[("P12", "stuck")])),
 }  # fmt: skip
 
@@ -211,6 +230,38 @@ def test_nobody_is_blamed_for_what_could_not_be_done() -> None:
     seen = PLANTED["a lease that outlives its worker"][1]()
     seen.strokes = [Stroke(Fault(5.0, 3.0, POSTGRES, "crash"), 2.0, 4.0)]
     assert judge(seen) == []
+
+
+LOST: dict[str, Callable[[], Evidence]] = {
+    "an acknowledged run": lambda: changed(kept(), runs={}, attempts=[], entries=[], strokes=[lossy(1.5, 3.0)]),
+    "a claim": lambda: changed(
+        kept("once"),
+        runs={RUN: run(job="once", fence=2)},
+        attempts=[attempt(2)],
+        entries=[said("begin", 1), said("begin", 2), said("did", 2), said("end", 2)],
+        strokes=[lossy(10.5, 12.0)],
+    ),
+    "an end": lambda: changed(
+        kept(), ended={RUN: Glimpse(RUN, ("failed", 1, 1, 20 * SECOND, None), 21.0)}, strokes=[lossy(20.5, 22.0)]
+    ),
+    "a cancel": lambda: changed(
+        kept(), answers=[*kept().answers, Cancelled(RUN, "cancelling", 3.0)], strokes=[lossy(2.5, 3.5)]
+    ),
+    "what a refused run was to follow": lambda: changed(
+        kept(),
+        answers=[
+            *kept().answers, Asked("p-2", "quick", {}, {}, 2.0), Told("p-2", OTHER, True, 3.0),
+            Asked("p-3", "quick", {}, {"after": [OTHER]}, 5.0), Refused("p-3", "UnknownRun", 6.0),
+        ],
+        strokes=[lossy(2.5, 3.5)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_what_a_failover_may_lose_is_no_complaint(lost: str) -> None:
+    assert judge(LOST[lost]()) == []
+    assert judge(changed(LOST[lost](), strokes=[])) != []
 
 
 def test_every_check_has_been_seen_to_complain() -> None:

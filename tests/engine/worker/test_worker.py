@@ -18,6 +18,7 @@ from rota.core.runs.options import new_run
 from rota.testing import Harness, adrain
 from tests.support.jobs import isolated_jobs
 from tests.support.runs.real_worker import SECOND, Working
+from tests.support.runs.runs import claim
 from tests.support.wait import until
 
 Start = Callable[..., Awaitable[Working]]
@@ -197,6 +198,22 @@ async def test_context_variables_do_not_leak_from_run_to_run(
     await until(lambda: len(seen) == 6)
     await real.idle()
     assert seen == ["nobody"] * 6
+
+
+@pytest.mark.parametrize(("failed_over", "state"), [(False, RunState.QUEUED), (True, RunState.EXPIRED)])
+async def test_a_lease_that_is_there_again_after_a_failover_may_have_begun(
+    either: Harness, working: Start, *, failed_over: bool, state: RunState
+) -> None:
+    """The failover lost what its worker reported. Without one, the answer of a claim was lost, and nothing began."""
+    await either.declare("careful", on_lost="fail", queue="elsewhere")
+    real = await working(either, queues=["default"])
+    run = await either.enqueue("careful")
+    (_,) = await claim(either.store, worker=real.worker.info.id, queues=("elsewhere",), known={"careful": 1})
+    if failed_over:
+        epoch = "insert into rota_epoch (epoch, place, floor, since) values (1000, 'x', 1000000, :at)"
+        await either.store.database.transact(lambda tx: tx.fetch_sql(epoch, at=either.store.clock.micros()))
+    real.worker._doubt_until = either.clock.monotonic() + 40.0
+    await real.has_state(run, state)
 
 
 async def test_it_never_claims_unknown_jobs_or_newer_versions(either: Harness) -> None:

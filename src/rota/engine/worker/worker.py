@@ -290,12 +290,18 @@ class Worker:
         self._fill()
 
     async def _hand_back_unknown(self) -> None:
-        """Hand back leases that are not in `held`: a claim may have succeeded although its answer was lost."""
+        """Hand back leases that are not in `held`: a claim may have succeeded although its answer was lost.
+
+        One of a former epoch may be there again because a failover lost its report: then its handler has begun.
+        """
         if self._clock.monotonic() >= self._doubt_until:
             return
         unknown = [lease for lease in await self._store.leases_of(self.info.id) if self.held.get(lease[0]) != lease[1]]
         if unknown:
-            await self._store.report([Report(id, fence, Outcome.HANDED_BACK, began=False) for id, fence in unknown])
+            floor = await self._store.standing.floor()
+            await self._store.report(
+                [Report(id, fence, Outcome.HANDED_BACK, began=fence < floor) for id, fence in unknown]
+            )
 
     def _fill(self) -> None:
         buffer, free = self._buffer, self._free()

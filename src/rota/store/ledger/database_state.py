@@ -29,6 +29,15 @@ class StandingStore:
             self._database.standing.learn(held=False)
         return self._database.standing.held
 
+    async def floor(self) -> int:
+        """Return the least fence that is given in this epoch."""
+
+        async def body(tx: Tx) -> int:
+            ((floor,),) = await tx.fetch("epoch_floor")
+            return int(floor)
+
+        return await self._database.read(body)
+
     async def note_lost(self, leases: Sequence[tuple[str, int]]) -> None:
         """Note those of these leases whose runs a failover or a restore has lost. Each is noted and logged once."""
 

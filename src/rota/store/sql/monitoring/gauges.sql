@@ -56,6 +56,9 @@ select e.epoch, e.since, e.is_copy, e.accepted_at, e.accepted_by, (
     where v.kind = 'database' and v.subject = 'database' and v.type = 'run_lost' and v.at >= e.since)
 from rota_epoch e order by e.epoch desc limit 1;
 
+-- name: epoch_floor
+select coalesce((select floor from rota_epoch order by epoch desc limit 1), 0);
+
 -- name: unknown_runs
 -- Claims whose runs a failover or a restore has lost: they are not there, were claimed before this epoch began (a claim of
 -- this one was in the database, and deleted with its run), and were not deleted since. None in the first epoch.
