@@ -55,12 +55,13 @@ class PlannerRelation(msgspec.Struct, frozen=True):
 
 def step(before: Planned | None, after: Planned) -> PlannerStep | None:
     """Return what a commit did to a schedule; None if nothing that the model knows."""
+    revisions: tuple[int, ...] = before.begun if before else ()
     if before is None:
-        cursor, owed, answers, revisions = "begins", after.owed, after.answers, ()
+        cursor, owed, answers = "begins", after.owed, after.answers
     else:
         grows = after.cursor > before.cursor
         cursor = "stays" if after.cursor == before.cursor else "grows" if grows else "falls"
-        owed, answers, revisions = after.owed - before.owed, after.answers - before.answers, before.begun
+        owed, answers = after.owed - before.owed, after.answers - before.answers
         if after == before:
             return None
     came = "none" if owed == answers == 0 else "all" if owed == answers else "more" if answers > owed else "fewer"

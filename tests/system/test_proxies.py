@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
-import shutil
 import ssl
-import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -16,59 +13,11 @@ import pytest
 
 from rota.core.access.roles import Role
 from tests.support.servers.ports import free_port
-from tests.support.wait import wait_for
+from tests.support.servers.real_proxies import INSTALLED, behind
 from tests.system.site import APP, Site
 
-FILES = Path(__file__).parents[2] / "deploy" / "proxies"
-COMMANDS = {
-    "nginx": ("nginx.conf", ["nginx", "-e", "{folder}/errors", "-p", "{folder}", "-c", "{file}"]),
-    "caddy": ("Caddyfile", ["caddy", "run", "--adapter", "caddyfile", "--config", "{file}"]),
-    "haproxy": ("haproxy.cfg", ["haproxy", "-db", "-f", "{file}"]),
-}
-INSTALLED = [name for name in COMMANDS if shutil.which(name) and shutil.which("openssl")]
-AROUND = {
-    "nginx": "daemon off; pid {folder}/pid; error_log {folder}/errors; events {{}}\nhttp {{\n{text}\n}}\n",
-    "caddy": "{{\n admin off\n auto_https disable_redirects\n https_port {port}\n}}\n{text}",
-    "haproxy": "{text}",
-}
 SITES = {"root": ("rota.example.com", ""), "below": ("tools.example.com", "/rota")}
 CALLER = "127.0.0.9"
-
-
-@contextmanager
-def behind(name: str, ports: dict[str, int], folder: Path) -> Iterator[int]:
-    """Start a proxy with its file from deploy/, at a free port and with a certificate of its own."""
-    port = free_port()
-    subject = ["-subj", "/CN=rota", "-addext", "subjectAltName=DNS:rota.example.com,DNS:tools.example.com"]
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject]
-    subprocess.run([*made, "-keyout", "key.pem", "-out", "cert.pem"], cwd=folder, check=True, capture_output=True)
-    (folder / "both.pem").write_text((folder / "cert.pem").read_text() + (folder / "key.pem").read_text())
-    source, command = COMMANDS[name]
-    text = (FILES / source).read_text().replace("/etc/ssl/rota", str(folder))
-    text = text.replace("127.0.0.1:7682", f"127.0.0.1:{ports['root']}").replace(
-        "127.0.0.1:7683", f"127.0.0.1:{ports['below']}"
-    )
-    text = re.sub(r"(listen |bind :)443", rf"\g<1>{port}", text)
-    file = folder / source
-    file.write_text(AROUND[name].format(folder=folder, text=text, port=port))
-    filled = [part.format(folder=folder, file=file) for part in command]
-    with (folder / "proxy.log").open("wb") as log:
-        process = subprocess.Popen(
-            filled, stdout=log, stderr=log, cwd=folder, env={"HOME": str(folder), "PATH": "/usr/sbin:/usr/bin:/bin"}
-        )
-    try:
-        wait_for(lambda: _listens(port), 30, (folder / "proxy.log").read_text)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _listens(port: int) -> bool:
-    import socket
-
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @asynccontextmanager
@@ -105,6 +54,9 @@ async def _visit(folder: Path, port: int, host: str, prefix: str, secret: str) -
     named = {"host": host}
     extensions = {"sni_hostname": host}
     async with browser(folder, port) as client:
+        if prefix:
+            bare = await client.get(at, headers=named, extensions=extensions)
+            assert (bare.status_code, bare.headers["location"].endswith("/rota/")) == (301, True)
         page = await client.get(f"{at}/", headers=named, extensions=extensions)
         assert page.status_code == 200
         assert f'<base href="{prefix}/"' in page.text, "the page finds its files below the path"
