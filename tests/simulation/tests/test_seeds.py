@@ -24,6 +24,8 @@ def chunks(until: int, size: int) -> list[range]:
 
 
 ON_SQLITE = with_long_form(chunks(1_000, CHUNK), chunks(10_000, CHUNK)[10:])
+ONCE_BROKEN = {40725: "without hints, each run under a quota of one waited for a poll"}
+"""Seeds beyond these that were not what was promised, and why."""
 ON_POSTGRES = with_long_form(chunks(100, 20), chunks(1_000, 20)[5:])
 
 
@@ -43,6 +45,12 @@ def test_every_promise_is_kept(seeds: range) -> None:
     assert tally.operations > 100 * CHUNK
     assert tally.faults > CHUNK / 2
     assert {"succeeded", "failed", "cancelled", "expired"} <= tally.ends.keys()
+
+
+@pytest.mark.parametrize("seed", ONCE_BROKEN)
+def test_a_seed_that_once_broke_a_promise(backend: Backend, seed: int) -> None:
+    outcome = World(draw(seed), backend).run()
+    assert outcome.violation is None, outcome.violation
 
 
 @pytest.mark.parametrize("seeds", ON_POSTGRES, ids=str)

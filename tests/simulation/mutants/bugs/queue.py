@@ -340,6 +340,13 @@ _RANKS = (
         "    ages = sorted((candidate.rank, candidate.run_at, candidate.run_id) for candidate in lane)\n",
         "    ages = sorted((0, candidate.run_at, candidate.run_id) for candidate in lane)\n",
     ),
+    planted(
+        "an-enqueue-keeps-its-priority-from-the-limit",
+        "P30",
+        "store/sql/limits/limits.sql",
+        "        or rows.rank < rota_limit.rank\n",
+        "",
+    ),
 )
 
 BUGS = (
