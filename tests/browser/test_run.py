@@ -164,6 +164,34 @@ async def test_it_is_measured_against_the_usual(dashboard: Dashboard, page: Page
     await page.unroute_all(behavior="ignoreErrors")
 
 
+async def test_steps_are_a_waterfall_with_the_waits_before_them(dashboard: Dashboard, page: Page) -> None:
+    """Also of steps that an earlier attempt took: what came before the last attempt was not all spent in the queue."""
+    await dashboard.work()
+    run_id = await dashboard.done("index")
+
+    def at(second: float) -> str:
+        return f"2026-01-31T08:00:{second:09.6f}Z"
+
+    async def answer(route: Route) -> None:
+        response = await route.fetch()
+        run = await response.json()
+        times = [(1, 3), (5, 6), (11, 20)]  # 2s of waiting within the first attempt, 1s after the second began at 10
+        for step, (begins, ends) in zip(run["progress"]["steps"], times, strict=True):
+            step.update(started_at=at(begins), finished_at=at(ends))
+        run.update(created_at=at(0), run_at=at(0), started_at=at(10), finished_at=at(20), attempt=2)
+        await route.fulfill(response=response, json=run)
+
+    await page.route(f"**/api/v1/runs/{run_id}", answer)
+    await page.goto(f"{dashboard.url}/runs/{run_id}")
+    rows = page.get_by_role("table", name="Steps").locator("tbody tr")
+    await expect(rows).to_have_count(4)
+    await expect(rows.nth(0)).to_contain_text(re.compile("1 earlier attempt.*10s", re.DOTALL))
+    told = [await rows.nth(place).locator(".run-wide").inner_text() for place in (1, 2, 3)]
+    assert [text.strip() for text in told] == ["page 2", "after 2.0s of waiting", "after 1.0s of waiting"]
+    bar = rows.nth(3).locator(".run-track i:last-child")
+    assert await bar.evaluate("bar => bar.style.left") == "55%"
+
+
 async def test_it_is_compared_with_the_last_good_one(dashboard: Dashboard, page: Page) -> None:
     await dashboard.work()
     good = await dashboard.done("index", pages=1)

@@ -58,6 +58,19 @@ async def test_jumps_of_the_clocks_are_marked(old: Dashboard, page: Page) -> Non
     await expect(jump).to_contain_text("03:00 CEST")
 
 
+async def test_one_zone_on_the_page(old: Dashboard, new_page: NewPage) -> None:
+    """The selected one, also for a schedule of another zone; or the schedule's, if that is selected."""
+    page = await new_page(timezone_id="Asia/Tokyo")
+    await page.goto(f"{old.url}/schedules/morning-report")
+    first = page.get_by_role("table", name="Next runs").locator("tbody tr").first
+    await expect(first).to_contain_text(re.compile(r"1[67]:00 GMT\+9"))
+    await expect(page.locator(".schedules-when")).to_contain_text(re.compile(r"1[67]:00 GMT\+9"))
+    await page.get_by_role("button", name="Local time").click()
+    await page.get_by_role("menuitemradio", name=re.compile("chedule")).click()
+    await expect(first).to_contain_text(re.compile("09:00 CES?T"))
+    await expect(page.locator(".schedules-when")).to_contain_text(re.compile("09:00 CES?T"))
+
+
 async def test_the_ledger_has_one_line_for_all_scopes_of_a_plan_time(sqlite_url: str, page: Page) -> None:
     past = Past(sqlite_url, timedelta(hours=5))
     await past.begin()

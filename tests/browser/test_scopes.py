@@ -1,5 +1,7 @@
 """Test scopes: quotas, pauses, and the page of a tenant."""
 
+import re
+
 from playwright.async_api import Locator, Page, expect
 
 from tests.browser.conftest import Dashboard
@@ -50,6 +52,7 @@ async def test_the_page_of_a_tenant(dashboard: Dashboard, page: Page) -> None:
     await expect(page.locator("section", has_text="Why its oldest run waits").get_by_text("unpaid")).to_be_visible()
     await expect(page.get_by_role("link", name="Queued 1")).to_be_visible()
     await expect(page.get_by_role("link", name="Succeeded 1")).to_be_visible()
+    await expect(page.get_by_role("link", name=re.compile(r"Run time (0|\d+ms)"))).to_be_visible()
     await expect(page.get_by_role("table", name="Newest runs").locator("tbody tr")).to_have_count(2)
     await page.get_by_role("button", name="Resume tenant/42").click()
     await expect(page.get_by_role("link", name="Succeeded 2")).to_be_visible()

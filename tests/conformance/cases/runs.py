@@ -298,6 +298,7 @@ _LISTS = [
     ),
     Case("count", "all", given=(several,), contains={"count": 5, "exact": True}),
     Case("count", "some", (RunFilter(tag="t2"),), given=(several,), contains={"count": 1, "exact": True}),
+    Case("count", "with their run time", named={"run_time": True}, given=(several,), contains={"run_time_ms": 0}),
     Case("count", "up to three", named={"most": 3}, given=(several,), contains={"count": 3, "exact": False}),
     *refusals("count", ("up to none", (), {"most": 0}, Refusal("out-of-range", "most", "give 1 to 1000000"))),
 ]

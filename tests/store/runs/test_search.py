@@ -267,6 +267,22 @@ async def test_the_runs_of_a_job_are_counted_in_one_statement(store: Store, cloc
 
 
 @pytest.mark.usefixtures("small")
+async def test_the_run_time_of_those_that_match_is_summed_up(store: Store, clock: ManualClock) -> None:
+    """Of those that have ended, also of failures; not of one that still runs, nor of another scope."""
+    mine = Scope("tenant", "1")
+    for seconds, outcome in ((2, Outcome.SUCCEEDED), (3, Outcome.FAILED)):
+        held = await put_and_claim(store, scope=mine, max_attempts=1)
+        clock.advance(timedelta(seconds=seconds))
+        await tell(store, held, outcome, busy=seconds * 1_000_000)
+    await tell(store, await put_and_claim(store), Outcome.SUCCEEDED, busy=7_000_000)
+    await put_and_claim(store, scope=mine)
+    clock.advance(timedelta(seconds=9))
+    count = await store.searching.count(RunFilter(scope=mine), 100, run_time=True)
+    assert count == Counted(3, exact=True, run_time_ms=5_000)
+    assert (await store.searching.count(RunFilter(job="work"), 100, run_time=True)).run_time_ms == 12_000
+
+
+@pytest.mark.usefixtures("small")
 async def test_what_matches_by_a_hidden_text_leaves_no_trace(
     database_url: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

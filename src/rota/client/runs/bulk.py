@@ -34,12 +34,14 @@ class Bulk:
         self._again = again
         self._meters = meters
 
-    async def count(self, run_filter: RunFilter, most: int, within: Duration | None) -> Counted:
+    async def count(
+        self, run_filter: RunFilter, most: int, within: Duration | None, *, run_time: bool = False
+    ) -> Counted:
         """Count matching runs, up to `most`."""
         if not 1 <= most <= MOST_COUNTED:
             raise Invalid(f"most must be from 1 to {MOST_COUNTED}, not {most}")
         patience = None if within is None else parse_duration(within).total_seconds()
-        return await self._store.searching.count(run_filter, most, patience)
+        return await self._store.searching.count(run_filter, most, patience, run_time=run_time)
 
     async def cancel(
         self, run_filter: RunFilter, reason: str | None, actor: str | None, expected: int | None, progress: SoFar | None

@@ -369,7 +369,7 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs, RelationVerbs):
         "/runs:count",
         Role.VIEWER,
         fixed={"within": "1s"},
-        gives={"count": 3, "exact": True},
+        gives={"count": 3, "exact": True, "run_time_ms": None},
         operation="count_runs",
     )
     async def count(
@@ -378,12 +378,16 @@ class RunVerbs(EnqueueVerbs, AssignmentVerbs, RelationVerbs):
         *,
         most: Annotated[int, Meta(ge=1, le=MOST_COUNTED, description="Stop counting here")] = 10_000,
         within: Duration | None = None,
+        run_time: Annotated[bool, Meta(description="Also sum up the durations of those that have ended")] = False,
     ) -> Counted:
-        """Count matching runs; stop at `most`, or after `within` (over HTTP, always after a second).
+        """Count matching runs; stop at `most`, or after `within` (over HTTP, always after a second). `run_time` also
+        sums up how long they took: each its last attempt.
 
         If the answer is not `exact`, there are at least that many.
         """
-        return await self._bulk.count(await self._scoped_filter(run_filter or RunFilter()), most, within)
+        return await self._bulk.count(
+            await self._scoped_filter(run_filter or RunFilter()), most, within, run_time=run_time
+        )
 
     @within_bounds("reason")
     async def cancel_many(

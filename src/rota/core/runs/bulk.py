@@ -20,6 +20,8 @@ class Counted(msgspec.Struct, frozen=True):
 
     count: int
     exact: bool
+    run_time_ms: int | None = None
+    """Sum of the durations of those that have ended, if it was asked for."""
 
 
 class Found(msgspec.Struct, frozen=True):

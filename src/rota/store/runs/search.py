@@ -135,6 +135,8 @@ _OWN_BEFORE = (
     "order by id desc limit 1"
 )
 
+_DURATION = "case when finished_at > started_at then finished_at - started_at end"
+
 ALL = "select id from rota_run where id >= :floor and id < :before order by id desc limit 1 offset :span"
 
 
@@ -165,15 +167,20 @@ class Searching:
             return str(UUID(int=UUID(str(own)).int + 1))
         return floor
 
-    async def count(self, query: RunFilter, most: int, patience: float | None = None) -> Counted:
-        """Count runs. Not exact if there are more than `most`, or `patience` came to its end."""
-        if patience is None and query.job is not None and query == _of_job(query):
+    async def count(
+        self, query: RunFilter, most: int, patience: float | None = None, *, run_time: bool = False
+    ) -> Counted:
+        """Count runs, and sum up their durations if `run_time`. Not exact if there are more than `most`, or `patience`
+        came to its end."""
+        if patience is None and not run_time and query.job is not None and query == _of_job(query):
             return await self._count_of_job(query, most)
-        search = _Search(self._database, query, "id", _SMALL)
-        count = 0
+        search = _Search(self._database, query, f"id, {_DURATION}" if run_time else "id", _SMALL)
+        count, micros = 0, 0
         while count <= most and (window := await search.step(patience)) is not None:
             count += len(window)
-        return Counted(min(count, most), exact=count <= most and search.following is None)
+            micros += sum(took or 0 for _, took in window) if run_time else 0
+        exact = count <= most and search.following is None
+        return Counted(min(count, most), exact=exact, run_time_ms=micros // 1_000 if run_time else None)
 
     async def _count_of_job(self, query: RunFilter, most: int) -> Counted:
         """Count in one go: that is quick where indexes and rows say by themselves all that is asked."""

@@ -4,6 +4,9 @@ import type { Sentence } from "./index";
 export const REPORTS: Sentence[] = [
   // Attention
   ["is paused for {}{}{}", "已暂停 {}{}{}"],
+  ["is paused for {} by {} ({})", "已由 {1!} 暂停 {0}（{2!}）"],
+  ["is paused for {} by {}", "已由 {1!} 暂停 {0}"],
+  ["is paused for {} ({})", "已暂停 {0}（{1!}）"],
   ["schedule {} is overdue {}", "计划 {} 已逾期 {}"],
   ["the last {} runs of schedule {}{} failed: {}", "计划 {1!}{2} 最近 {0} 次运行均失败：{3!}"],
   ["the last {} runs of schedule {}{} failed{}", "计划 {1!}{2} 最近 {0} 次运行均失败{3}"],

@@ -7,7 +7,15 @@ import { detailWords } from "./detail/words";
 
 type Mark = "gap" | "fold-first" | "fold-second" | "transition";
 
-export function NextRuns({ fires, zone, expected = 10, scrolls = false }: { fires: Fire[] | undefined; zone: string; expected?: number; scrolls?: boolean }) {
+interface Props {
+  fires: Fire[] | undefined;
+  /** Zone of the times; by default that of the browser. */
+  zone: string | undefined;
+  expected?: number;
+  scrolls?: boolean;
+}
+
+export function NextRuns({ fires, zone, expected = 10, scrolls = false }: Props) {
   const t = useWords(detailWords);
   const both = useWords(common);
   const locale = useLocale();

@@ -5,8 +5,9 @@ import { useGet, useMay } from "../../api/hooks";
 import type { Counted, ErrorGroup, ErrorGroups, Explanation, QuotaOf, Run, RunState } from "../../api/schema";
 import { useWords } from "../../i18n";
 import { Link, withSearch } from "../../router";
-import { Button, Card, DataTable, EmptyState, Facts, PageHeader, ProblemNotice, Tile, type Column } from "../../ui";
+import { Button, Card, DataTable, EmptyState, Facts, PageHeader, ProblemNotice, Tile, duration, type Column } from "../../ui";
 import { useColumns } from "../runs/list/columns";
+import { Sentence } from "../runs/detail/Sentence";
 import { RunLink } from "../runs/RunLink";
 import "../runs/list/runs.css";
 import { runsOf } from "./links";
@@ -48,6 +49,7 @@ export function ScopePage({ params }: { params: Record<string, string> }) {
         <Count kind={kind} id={id} name={t.queued} states={["queued"]} />
         <Count kind={kind} id={id} name={t.succeeded} states={["succeeded"]} lastDay />
         <Count kind={kind} id={id} name={t.failed} states={["failed", "timed_out", "expired"]} lastDay bad />
+        <Cost kind={kind} id={id} />
       </div>
       <Card title={t.quota}>
         <Facts
@@ -74,10 +76,21 @@ interface CountProps {
   bad?: boolean;
 }
 
+/** A day until now, to the minute, so that the query key stays the same. */
+const useYesterday = () => useState(() => new Date(Math.floor(Date.now() / 60_000) * 60_000 - DAY).toISOString())[0];
+
+/** What it cost in run time. */
+function Cost({ kind, id }: { kind: string; id: string }) {
+  const t = useWords(scopesWords);
+  const since = useYesterday();
+  const found = useGet<Counted>("runs", "/runs:count", { scope: `${kind}/${id}`, created_after: since, run_time: true }, { rest: 2_000 }).data;
+  const took = found?.run_time_ms;
+  return <Tile name={t.runTime} value={took != null && `${took ? duration(took) : "0"}${found!.exact ? "" : "+"}`} note={t.lastDay} loading={!found} to={runsOf(kind, id, ["since", "24h"])} />;
+}
+
 function Count({ kind, id, name, states, lastDay, bad }: CountProps) {
   const t = useWords(scopesWords);
-  // Round to the minute, so that the query key stays the same.
-  const [since] = useState(() => new Date(Math.floor(Date.now() / 60_000) * 60_000 - DAY).toISOString());
+  const since = useYesterday();
   const found = useGet<Counted>("runs", "/runs:count", { scope: `${kind}/${id}`, state: states, ...(lastDay && { created_after: since }) }, { rest: 2_000 }).data;
   const tokens: [string, string][] = [...states.map((state): [string, string] => ["state", state]), ...(lastDay ? ([["since", "24h"]] as [string, string][]) : [])];
   const text = found && `${found.count.toLocaleString()}${found.exact ? "" : "+"}`;
@@ -94,7 +107,7 @@ function Waiting({ scope }: { scope: string }) {
   return (
     <Card title={t.waits}>
       <p>
-        <RunLink id={first.id}>{first.job}</RunLink> {why?.words.join(" ")}
+        <RunLink id={first.id}>{first.job}</RunLink> {why && <Sentence text={why.words.join(" ")} />}
       </p>
     </Card>
   );

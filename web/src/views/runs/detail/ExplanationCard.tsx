@@ -1,18 +1,9 @@
 /** Explanation of a run's state in the server's sentences, and the progress of a cancellation. */
 import type { Event, Explanation, Run } from "../../../api/schema";
 import { useWords } from "../../../i18n";
-import { useSaid } from "../../../i18n/said";
-import { Card, Time, useAbsolute } from "../../../ui";
+import { Card, Time } from "../../../ui";
+import { Sentence } from "./Sentence";
 import { runsWords } from "../words";
-
-const INSTANT = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
-
-/** Sentence in the language of the page, with its timestamps in the shown time zone. */
-export function Sentence({ text }: { text: string }) {
-  const absolute = useAbsolute();
-  const said = useSaid();
-  return <>{said(text).replace(INSTANT, (found) => absolute(found))}</>;
-}
 
 export function ExplanationCard({ explanation }: { explanation: Explanation | undefined }) {
   const t = useWords(runsWords);

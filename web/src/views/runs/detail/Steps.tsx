@@ -24,7 +24,8 @@ interface Waterfall {
   waits: Map<string, Span>;
 }
 
-/** Lay the steps out. A step waits from the end of the last step before it, or from the start of the run. */
+/** Lay the steps out. A step waits from the end of the last step before it, or from the start of its attempt: steps of
+ * earlier attempts ended before the last one began. */
 export function waterfall(run: Run, steps: Step[], now: number): Waterfall {
   const own = steps.filter((step) => step.started_at && !step.kept_from);
   const due = Math.max(Date.parse(run.created_at), Date.parse(run.run_at));
@@ -36,8 +37,8 @@ export function waterfall(run: Run, steps: Step[], now: number): Waterfall {
   const waits = new Map<string, Span>();
   for (const step of own) {
     const to = Date.parse(step.started_at!);
-    const from = Math.max(began, ...ends.filter((other) => other <= to));
-    if (to - from >= least) waits.set(step.id, { from, to });
+    const from = Math.max(to < began ? 0 : began, ...ends.filter((other) => other <= to));
+    if (from && to - from >= least) waits.set(step.id, { from, to });
   }
   return { begin, end, queued: began - due >= least ? { from: due, to: began } : null, waits };
 }
@@ -61,7 +62,7 @@ export function Steps({ run, steps }: { run: Run; steps: Step[] }) {
         {laid.queued && (
           <tr>
             <th scope="row" className="quiet">
-              {t.inQueue}
+              {run.attempt > 1 ? t.earlier(run.attempt - 1) : t.inQueue}
             </th>
             <td />
             <td className="run-wide">

@@ -7,8 +7,9 @@ import { usualWords } from "./usualWords";
 
 /** A band of fewer runs says nothing. */
 const LEAST = 5;
-/** Shorter than this share of the median is remarkable, too. */
-const SHORT = 0.25;
+/** Shares of the median below which a run was shorter, and much shorter. */
+const SHORT = 0.75;
+const VERY_SHORT = 0.25;
 
 export interface Band {
   p50: number;
@@ -35,7 +36,7 @@ export function Usual({ run }: { run: Run }) {
   const long = took - band.p50 > 50 && (took > band.p95 * 1.05 || (took > band.p95 * 0.95 && ratio >= 2));
   const factor = new Intl.NumberFormat(locale, { maximumSignificantDigits: 2 }).format(ratio);
   const tone: Tone = long ? (ratio >= 3 ? "bad" : "warn") : "idle";
-  const verdict = long ? (over ? t.longer(factor) : t.longerAlready(factor)) : over && ratio < SHORT && run.state === "succeeded" ? t.shorter : over ? t.usual : t.within;
+  const verdict = long ? (over ? t.longer(factor) : t.longerAlready(factor)) : over && ratio < SHORT && run.state === "succeeded" ? (ratio < VERY_SHORT ? t.muchShorter : t.shorter) : over ? t.usual : t.within;
   const most = Math.max(band.p95 * 1.25, took * 1.04, 1);
   const share = (value: number) => `${Math.min(100, (value / most) * 100).toFixed(2)}%`;
   return (

@@ -40,7 +40,7 @@ const plain = (value: string | number | null) => (value === null ? <span classNa
 export function useColumns(): Column<Run>[] {
   const t = useWords(runsWords);
   return [
-    { id: "run", name: t.run, cell: (run) => <Name run={run} />, clip: true, width: "30%" },
+    { id: "run", name: t.run, cell: (run) => <Name run={run} />, clip: true, width: "13rem" },
     { id: "state", name: t.state, cell: (run) => <StateBadge state={run.state} />, width: "7.5rem" },
     { id: "scope", name: t.scope, cell: (run) => <Scoped run={run} />, clip: true, width: "8rem", priority: "lowest" },
     { id: "queue", name: t.queue, cell: (run) => run.queue, clip: true, width: "6rem", priority: "lowest" },

@@ -7,7 +7,7 @@ import type { Event, Fire, SimulationReport } from "../../../api/schema";
 import { useWords } from "../../../i18n";
 import { useSaid } from "../../../i18n/said";
 import { Link, navigate } from "../../../router";
-import { Button, Card, DataTable, EmptyState, Facts, Icon, JsonTree, Menu, PageHeader, ProblemNotice, Tabs, Time, duration, useKeys, type Column } from "../../../ui";
+import { Button, Card, DataTable, EmptyState, Facts, Icon, JsonTree, Menu, PageHeader, ProblemNotice, Tabs, Time, duration, useKeys, useZone, type Column } from "../../../ui";
 import { AttentionHere, useAttention } from "../../overview/AttentionHere";
 import { hasPlanTimes, useActions, type Acting } from "../actions/actions";
 import { detailWords } from "./words";
@@ -174,6 +174,7 @@ function Notices({ schedule }: { schedule: Schedule }) {
 function Overview({ schedule, fires, problem }: { schedule: Schedule; fires: Fire[] | undefined; problem: ReactNode }) {
   const t = useWords(detailWords);
   const p = useWords(policyWords);
+  const zone = useZone(schedule.timezone);
   return (
     <div className="schedules-columns">
       <div className="stack">
@@ -206,7 +207,7 @@ function Overview({ schedule, fires, problem }: { schedule: Schedule; fires: Fir
           ) : (
             <>
               {schedule.state !== "active" && <p className="inside quiet">{t.notNow}</p>}
-              {!problem && <NextRuns fires={fires} zone={schedule.timezone} expected={FIRES} />}
+              {!problem && <NextRuns fires={fires} zone={zone} expected={FIRES} />}
             </>
           )}
         </Card>
