@@ -15,6 +15,8 @@ from rota.core.monitoring.doctor_host import (
     DeadRows,
     Durability,
     FileFacts,
+    FileUser,
+    FileUsers,
     HeartbeatSettings,
     ServerFacts,
     Transaction,
@@ -23,6 +25,7 @@ from rota.core.monitoring.doctor_host import (
     check_file,
     check_server,
     check_settings,
+    check_users,
     check_versions,
     check_workers,
     size,
@@ -170,3 +173,27 @@ def test_settings_that_do_not_go_together() -> None:
 def test_sizes() -> None:
     told = [size(count) for count in (0, 1023, 1024, 504 * 1024, 12 * MIB, 3 * GIB // 2, 2000 * GIB)]
     assert told == ["0 bytes", "1023 bytes", "1 kB", "504 kB", "12 MB", "1.5 GB", "2000 GB"]
+
+
+RUNNING = FileUser(7, "rota", 3, 0)
+IMPORTED = FileUser(8, "rota", 2, 0, ("libsqlite3.so.0",))
+OWN_APSW = FileUser(9, "shop", 2, 1)
+MIXED = FileUser(10, "shop", 2, 1, ("libsqlite3.so.0",))
+READER = FileUser(11, "sqlite3", 0, 1, ("libsqlite3.so.0",))
+
+
+@pytest.mark.parametrize(
+    ("users", "hidden", "level", "words"),
+    [
+        ((RUNNING,), 0, "ok", "1 process has the file open"),
+        ((RUNNING, IMPORTED, OWN_APSW), 0, "ok", "3 processes of rota have the file open"),
+        ((RUNNING, READER), 0, "ok", "1 process has the file open, and so does sqlite3 (pid 11)"),
+        ((RUNNING,), 2, "ok", "2 processes of other users cannot be looked at"),
+        ((RUNNING, MIXED, READER), 0, "warning", "in a process of rota's: shop (pid 10) by libsqlite3.so.0"),
+    ],
+)
+def test_who_has_the_file_open(users: tuple[FileUser, ...], hidden: int, level: str, words: str) -> None:
+    check = check_users(FileUsers(users, hidden))
+    assert check.level == level
+    assert words in check.words
+    assert (check.hint is None) == (level == "ok")

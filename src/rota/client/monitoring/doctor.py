@@ -28,10 +28,10 @@ from rota.core.monitoring.doctor_host import (
     check_file,
     check_server,
     check_settings,
+    check_users,
     check_versions,
     check_workers,
 )
-from rota.core.monitoring.file_users import check_users
 from rota.core.workers.worker import Worker
 from rota.store import Store
 from rota.store.databases.statements import POSTGRES

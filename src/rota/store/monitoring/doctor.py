@@ -16,8 +16,7 @@ from rota.core.jobs.job import JobDefinition
 from rota.core.limits.live import NO_KIND, place_of
 from rota.core.limits.quotas import prefixes
 from rota.core.monitoring.doctor import KIND, OperatorLimit, OperatorPause, OverdueSchedule, StuckRun, Symptoms
-from rota.core.monitoring.doctor_host import DeadRows, Durability, FileFacts, ServerFacts, Transaction
-from rota.core.monitoring.file_users import FileUsers
+from rota.core.monitoring.doctor_host import DeadRows, Durability, FileFacts, FileUsers, ServerFacts, Transaction
 from rota.core.schedules.backoff import cadence_warnings
 from rota.store.databases.database import Database, Tx
 from rota.store.ledger.explain import live_workers

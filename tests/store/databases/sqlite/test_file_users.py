@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.monitoring.file_users import FileUser, FileUsers, check_users
+from rota.core.monitoring.doctor_host import FileUser, FileUsers, check_users
 from rota.store import Store, open_store
 from rota.store.databases.sqlite import file_users
 from rota.store.databases.sqlite.file_users import users_of

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from rota.core.monitoring.file_users import FileUser, FileUsers
+from rota.core.monitoring.doctor_host import FileUser, FileUsers
 from rota.store.databases.sqlite.file_locks import Identity, identity, locked_by_rota
 
 _PROCESSES = Path("/proc")
