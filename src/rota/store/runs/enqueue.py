@@ -31,7 +31,6 @@ from rota.core.runs.outcome import AT_MOST_ONCE
 from rota.core.runs.run import Enqueued, NewRun, models_of
 from rota.core.states import has_begun
 from rota.errors import DuplicateRun, LimitReached, QuotaExceeded, RotaError, UnknownJob
-from rota.store.databases.columns import Column, Columns, column
 from rota.store.databases.database import AlreadyThere, LiveLimits, Row, Tx
 from rota.store.jobs import pipeline_stages
 from rota.store.ledger import audit
@@ -39,6 +38,7 @@ from rota.store.limits import admit
 from rota.store.limits.quotas import gated as under_quotas
 from rota.store.runs import dependencies
 from rota.store.runs.end import EndedRuns, end
+from rota.store.runs.idempotency import hold_values, lock_keys
 from rota.store.workers import replicas, requirements
 from rota.values.scope import GLOBAL, Scope, scope_text
 
@@ -137,7 +137,7 @@ async def refused_by_jobs(tx: Tx, runs: Sequence[NewRun]) -> dict[str, RotaError
 async def _enqueue_keyed(
     tx: Tx, runs: Sequence[NewRun], keyed: Sequence[NewRun], pending: LimitsToOpen
 ) -> list[Enqueued]:
-    fresh = await _lock_keys(tx, keyed)
+    fresh = await lock_keys(tx, keyed)
     if len(fresh) == sum([len(run.holds) for run in keyed]):
         return await _insert(tx, runs, pending)  # all keys are new, and no two runs want the same one
     contended = {run.id for run in keyed if any(fresh.get(hold.key) != run.id for hold in run.holds)}
@@ -303,30 +303,6 @@ async def enqueue_again(tx: Tx, runs: Sequence[NewRun], *, quotas: bool = True) 
     return [existing.get(run.id) or answers.pop(0) for run in runs]
 
 
-async def _lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
-    """Lock every key of the call: a free one goes to the first run that wants it. Returns those, key to run."""
-    claims: dict[str, tuple[str, KeyHold]] = {}
-    for run in runs:
-        for hold in run.holds:
-            claims.setdefault(hold.key, (run.id, hold))
-    # All at once and in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
-    keys = sorted(claims)
-    taken = [claims[key] for key in keys]
-    holds = [hold for _, hold in taken]
-    columns: list[Column] = [
-        keys,
-        [run_id for run_id, _ in taken],
-        column([hold.period for hold in holds]),
-        column([int(hold.once) for hold in holds]),
-        column([hold.fingerprint for hold in holds]),
-    ]
-    return {key: claims[key][0] for (key,) in await tx.fetch("lock_keys", Columns(len(keys), columns))}
-
-
-def _hold_values(run_id: str, hold: KeyHold) -> dict[str, object]:
-    return {"run_id": run_id, "period": hold.period, "once": int(hold.once), "fingerprint": hold.fingerprint}
-
-
 async def _first_conflict(tx: Tx, run: NewRun, fresh: dict[str, str], pending: LimitsToOpen) -> Enqueued | None:
     """The run that holds one of its keys; None if all are held for it now."""
     for place, hold in enumerate(run.holds):
@@ -355,7 +331,7 @@ class Keys:
 
     async def lock(self) -> None:
         if self._runs:
-            self._fresh = await _lock_keys(self._tx, list(self._runs.values()))
+            self._fresh = await lock_keys(self._tx, list(self._runs.values()))
 
     async def read(self, *, locked: bool = True) -> tuple[int, dict[str, Holder]]:
         """Return the holders of those keys that are not new, and the time; 0 if all are: then nobody asks for it."""
@@ -379,7 +355,7 @@ class Keys:
             elif isinstance(decision, Held):
                 await _meet_holder(self._tx, run, decision, pending)
         taken = [
-            (key, *_hold_values(run_id, hold).values())
+            (key, *hold_values(run_id, hold).values())
             for key, (run_id, hold) in sorted(owners.items())
             if self._fresh.get(key) != run_id
         ]
@@ -432,14 +408,14 @@ async def _take_key(tx: Tx, run: NewRun, hold: KeyHold, pending: LimitsToOpen) -
     now, holders = await _holders(tx, {hold.key: hold})
     holder = holders.get(hold.key)
     if holder is None:
-        await tx.fetch("hold_key", key=hold.key, **_hold_values(run.id, hold))
+        await tx.fetch("hold_key", key=hold.key, **hold_values(run.id, hold))
         return None
     if holder.run_id == run.id:  # this very enqueue, repeated after an unknown outcome
         return None
     decision = meet(hold, holder, Applicant(run.id, run.job, retry_of=run.retry_of), now)
     match decision:
         case None:
-            await tx.fetch("take_over_key", key=hold.key, **_hold_values(run.id, hold))
+            await tx.fetch("take_over_key", key=hold.key, **hold_values(run.id, hold))
             return None
         case Conflicting(error):
             raise error

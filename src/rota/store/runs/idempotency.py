@@ -1,11 +1,13 @@
-"""Requests that may come again after a lost answer: known by their own key, as an enqueue is."""
+"""Keys: those of new runs are locked; by its own a request is known that comes again after a lost answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rota.core.jobs.unique import KeyHold
+from rota.core.runs.run import NewRun
 from rota.errors import KeyReused
+from rota.store.databases.columns import Column, Columns, column
 from rota.store.databases.database import Tx
 
 
@@ -40,3 +42,27 @@ async def remember(tx: Tx, request: KeyHold, run_ids: Sequence[str]) -> None:
 def _part(request: KeyHold, place: int) -> str:
     """The request's own key for the first run, so that any other request with it meets this one."""
     return f"{request.key}:{place}" if place else request.key
+
+
+async def lock_keys(tx: Tx, runs: Sequence[NewRun]) -> dict[str, str]:
+    """Lock every key of the call: a free one goes to the first run that wants it. Returns those, key to run."""
+    claims: dict[str, tuple[str, KeyHold]] = {}
+    for run in runs:
+        for hold in run.holds:
+            claims.setdefault(hold.key, (run.id, hold))
+    # All at once and in the order of keys, whatever the callers' orders: two bulk enqueues cannot deadlock.
+    keys = sorted(claims)
+    taken = [claims[key] for key in keys]
+    holds = [hold for _, hold in taken]
+    columns: list[Column] = [
+        keys,
+        [run_id for run_id, _ in taken],
+        column([hold.period for hold in holds]),
+        column([int(hold.once) for hold in holds]),
+        column([hold.fingerprint for hold in holds]),
+    ]
+    return {key: claims[key][0] for (key,) in await tx.fetch("lock_keys", Columns(len(keys), columns))}
+
+
+def hold_values(run_id: str, hold: KeyHold) -> dict[str, object]:
+    return {"run_id": run_id, "period": hold.period, "once": int(hold.once), "fingerprint": hold.fingerprint}
