@@ -381,7 +381,7 @@ export interface Counted {
   /** False if there may be more, because counting stopped */
   exact: boolean;
   /** Sum of the durations of those that have ended, if it was asked for */
-  run_time_ms: number | null;
+  run_time_ms?: number | null;
 }
 
 /** Job that was created or replaced. `created`: it did not exist before. `schedule` and `run` are those created with it, now or before; the schedule as documents show it. */

@@ -55,6 +55,8 @@ class Cell(msgspec.Struct, frozen=True):
     plain: str
     shown: str | None = None
     style: str = ""
+    brief: str | None = None
+    """What is shown instead in a table that would have to leave columns out."""
 
 
 class Columns(msgspec.Struct, frozen=True):
@@ -99,6 +101,11 @@ def text_cell(text: object) -> Cell:
 def run_id_cell(id: str | None) -> Cell:
     """Return the id; on a terminal only its end, which commands accept."""
     return Cell("") if id is None else Cell(id, short_id(id))
+
+
+def whole_id_cell(id: str) -> Cell:
+    """Return the id of a run, whole as long as the table has room for all its columns."""
+    return Cell(id, brief=short_id(id))
 
 
 def short_id(id: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from rota.cli.terminal.cells import facts_of, json_cell, row_of
-from rota.cli.terminal.format import Cell, Columns, span_cell, state_cell, text_cell
+from rota.cli.terminal.format import Cell, Columns, span_cell, state_cell, text_cell, whole_id_cell
 from rota.cli.terminal.output import emit, json_text, on_terminal, print_json, print_rows
 from rota.core.ledger.family import FamilyRun
 from rota.core.runs.run import Attempt, Measures, Run, RunError
@@ -53,6 +53,7 @@ def _error_cell(error: RunError | None) -> Cell:
 
 run_row = row_of(
     RUN_COLUMNS,
+    id=lambda run, _: whole_id_cell(run.id),
     created="created_at",
     took=lambda run, now: span_cell(run.started_at, run.finished_at, now),
     attempt=lambda run, _: Cell(str(run.attempt), f"{run.attempt}/{run.max_attempts}"),

@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 
 import click
+import msgspec
 from rich.console import Console
 from rich.padding import Padding
 from rich.segment import Segment, Segments
@@ -23,7 +24,7 @@ _INDENT = (0, 0, 0, 4)
 def print_table(columns: Columns, rows: Sequence[Sequence[Cell]]) -> None:
     console = terminal()
     in_table = [title for title in columns.titles if title not in columns.below]
-    named = [dict(zip(columns.titles, row, strict=True)) for row in rows]
+    named = _named(columns, in_table, rows, console.width)
     fitting = _fitting(columns, in_table, named, console.width)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
     for title, width in _widths(columns, fitting, named, console.width).items():
@@ -44,7 +45,7 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Cell]]) -> None:
 def lines_of(columns: Columns, rows: Sequence[Sequence[Cell]], room: int) -> list[Text]:
     """Return the titles and a line for each row, none wider than `room`, without the columns printed below."""
     in_table = [title for title in columns.titles if title not in columns.below]
-    named = [dict(zip(columns.titles, row, strict=True)) for row in rows]
+    named = _named(columns, in_table, rows, room)
     widths = _widths(columns, _fitting(columns, in_table, named, room), named, room)
     titles = _joined({title: _line(Cell(title)) for title in widths}, widths)
     return [titles, *(_joined({title: _line(row[title]) for title in widths}, widths) for row in named)]
@@ -58,8 +59,20 @@ def _joined(cells: dict[str, Text], widths: dict[str, int]) -> Text:
     return line
 
 
+def _named(columns: Columns, titles: list[str], rows: Sequence[Sequence[Cell]], room: int) -> list[dict[str, Cell]]:
+    """Return the rows by title; with brief cells if a column would be left out otherwise."""
+    named = [dict(zip(columns.titles, row, strict=True)) for row in rows]
+    if len(_fitting(columns, titles, named, room)) == len(titles):
+        return named
+    return [{title: _brief(cell) for title, cell in row.items()} for row in named]
+
+
+def _brief(cell: Cell) -> Cell:
+    return cell if cell.brief is None else msgspec.structs.replace(cell, shown=cell.brief)
+
+
 def _fitting(columns: Columns, titles: list[str], rows: Sequence[dict[str, Cell]], room: int) -> list[str]:
-    """Return the columns that fit. Spare columns are left out before any id is shortened."""
+    """Return the columns that fit: spare ones are left out, the last one first."""
     fitting = list(titles)
     spare = [title for title in columns.spare if title in titles]
     least = {title: min(_width(title, rows), _least(columns, title, room)) for title in titles}

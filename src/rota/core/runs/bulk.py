@@ -15,7 +15,7 @@ MOST_COUNTED = 1_000_000
 _EXAMPLES = 5
 
 
-class Counted(msgspec.Struct, frozen=True):
+class Counted(msgspec.Struct, frozen=True, omit_defaults=True):
     """Number of matching runs; a lower bound if not `exact`, because counting stopped at a limit or a timeout."""
 
     count: int
