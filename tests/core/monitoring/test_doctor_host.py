@@ -185,10 +185,10 @@ READER = FileUser(11, "sqlite3", 0, 1, ("libsqlite3.so.0",))
 @pytest.mark.parametrize(
     ("users", "hidden", "level", "words"),
     [
-        ((RUNNING,), 0, "ok", "1 process has the file open"),
+        ((RUNNING,), 0, "ok", "1 process of rota has the file open"),
         ((RUNNING, IMPORTED, OWN_APSW), 0, "ok", "3 processes of rota have the file open"),
-        ((RUNNING, READER), 0, "ok", "1 process has the file open, and so does sqlite3 (pid 11)"),
-        ((RUNNING,), 2, "ok", "2 processes of other users cannot be looked at"),
+        ((RUNNING, READER), 0, "ok", "1 process of rota has the file open; also open in sqlite3 (pid 11)"),
+        ((RUNNING,), 2, "ok", "; 2 more cannot be looked at: they belong to other users"),
         ((RUNNING, MIXED, READER), 0, "warning", "in a process of rota's: shop (pid 10) by libsqlite3.so.0"),
     ],
 )

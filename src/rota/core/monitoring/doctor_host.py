@@ -194,11 +194,12 @@ def check_users(found: FileUsers | None) -> Check:
         hint = "never write to the file by it, and better give it a file of its own: docs/embedding.md"
         return Check(name="sharing", level=WARNING, words=words, hint=hint, facts=facts)
     foreign = [f"{user.program} (pid {user.pid})" for user in found.users if not user.marked]
-    beside = f", and so {'do' if foreign[1:] else 'does'} {', '.join(foreign)}" if foreign else ""
     ours = len(found.users) - len(foreign)
-    words = f"{many(ours, 'process has', 'processes of rota have')} the file open{beside}"
+    words = many(ours, "process of rota has the file open", "processes of rota have the file open")
+    if foreign:
+        words += f"; also open in {', '.join(foreign)}"
     if found.hidden:
-        words += f"; {many(found.hidden, 'process', 'processes')} of other users cannot be looked at"
+        words += f"; {found.hidden} more cannot be looked at: they belong to other users"
     return Check(name="sharing", level=OK, words=words, facts=facts)
 
 
