@@ -1,11 +1,12 @@
 """Test the page of what is to begin soon: sorting, searching, links and time ranges."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.async_api import Page, expect
 
-from rota import every
+from rota import every, once
 from tests.browser.conftest import Dashboard, NewPage
 from tests.browser.page_checks import hurdles, sticking_out
 from tests.browser.schedule_history import HOSTILE
@@ -35,7 +36,8 @@ async def test_what_runs_in_the_next_hour(dashboard: Dashboard, page: Page) -> N
 
 
 async def test_where_nothing_is_planned_it_says_so(dashboard: Dashboard, page: Page) -> None:
-    await dashboard.client.schedules.create("rarely", "hello", every("5h"))
+    at = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=5)
+    await dashboard.client.schedules.create("rarely", "hello", once(at))
     await page.goto(f"{dashboard.url}/upcoming")
     await expect(page.get_by_text("Nothing is planned in this time range")).to_be_visible()
     await page.get_by_role("button", name="24 h").click()
