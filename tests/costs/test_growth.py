@@ -49,7 +49,9 @@ GROWING = {
     "GET /jobs/{name}": _OF_A_JOB,
     "GET /jobs/{name}/status": _OF_A_JOB,
     "GET /jobs/{name}/stats": _OF_A_JOB,
-    "GET /jobs:stats": _OF_A_JOB,
+    "GET /jobs:stats": Reason(
+        "counts what waits, and what is not counted yet, of all jobs of the page", _OF_A_JOB.tables | {"rota_uncounted"}
+    ),
     "GET /queues": Reason("counts what waits, and names the queues of all jobs", _LIVE | {"rota_job"}),
     "GET /overview": _OVERVIEW,
     "GET /attention": _OVERVIEW,
@@ -67,6 +69,10 @@ GROWING = {
     ),
     "GET /jobs/{name}/executions": Reason(
         "counts those of the newest runs of the job, ten thousand at most", {"rota_run", "rota_attempt"}
+    ),
+    "GET /executions/{id}": Reason(
+        "counts the job's runs of the last half hour, of which the trial makes more: older numbers are known",
+        {"rota_run"},
     ),
     "GET /error-groups": Reason("groups the failures of a day, of which there are more", {"rota_fault", "rota_run"}),
 }
