@@ -730,16 +730,17 @@ export interface ExecutionTotals {
   success_rate: number | null;
 }
 
-/** A page of executions. `total` is the number of all executions of the job that are kept, or if `capped` of its newest runs only: there are more. */
+/** A page of executions. */
 export interface Executions {
   /** The executions, newest run first, and within it the last attempt first */
   executions: Execution[];
-  /** How many there are in all */
+  /** Number of executions of the job that are kept; if `capped`, of its newest ten thousand runs */
   total: number;
   /** Maximum number of items */
   limit: number;
   /** How many items to leave out */
   offset: number;
+  /** True if the job has more executions than `total` says */
   capped: boolean;
 }
 

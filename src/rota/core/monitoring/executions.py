@@ -54,15 +54,16 @@ class Execution(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Executions(msgspec.Struct, frozen=True):
-    """A page of executions. `total` is the number of all executions of the job that are kept, or if `capped` of its
-    newest runs only: there are more."""
+    """A page of executions."""
 
     executions: Sequence[Execution]
     """The executions, newest run first, and within it the last attempt first."""
     total: int
+    """Number of executions of the job that are kept; if `capped`, of its newest ten thousand runs."""
     limit: int
     offset: int
     capped: bool = False
+    """True if the job has more executions than `total` says."""
 
 
 def execution_of(run: Run, attempt: Attempt, number: int | None) -> Execution:
