@@ -116,7 +116,7 @@ def test_dropping() -> None:
     assert answer("job", "create", "review", "--external")["kind"] == "external"
     rota("run", "enqueue", "review")
     assert "is used by 1 live run\n" in refused("job", "rm", "review")
-    assert "there is no terminal" in refused("job", "rm", "review", "--force")
+    assert "`rota job delete review … --yes` does not ask" in refused("job", "rm", "review", "--force")
     assert answer("job", "rm", "review", "--force", "--yes") == {"name": "review", "deleted": True}
     assert "no job is called 'review'" in refused("job", "get", "review")
     assert [run["state"] for run in answer("run", "ls")["items"]] == ["cancelled"]

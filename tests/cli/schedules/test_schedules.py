@@ -279,7 +279,7 @@ def test_backfill_counts_first_and_wants_consent() -> None:
     rota("schedule", "create", "news", "crawl", "--every", "1h")
     ask = ("schedule", "backfill", "news", "--from", "2026-01-01T00:00:00Z", "--to", "2026-01-01T04:00:00Z")
     assert rota(*ask, "--dry-run").stdout == "5\n"
-    assert "--yes" in refused(2, *ask)
+    assert "`rota schedule backfill news … --yes` does not ask" in refused(2, *ask)
     assert answer("run", "ls")["items"] == []
     made = answer(*ask, "--concurrency", "2", "--yes")
     assert (made["count"], len(made["runs"]), made["dry_run"]) == (5, 5, False)

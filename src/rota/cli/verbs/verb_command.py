@@ -10,6 +10,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from rota.cli.connect import actor, ask
 from rota.cli.options import examples, params_of, shared
@@ -200,9 +201,16 @@ class VerbCommand(click.Command):
         subject = ask(database, lambda client: consent.read(client, arguments))
         question = consent.question(subject, arguments)
         if question is not None and not yes:
-            command = f"{click.get_current_context().command_path} {next(iter(arguments.values()))}"
-            require_consent(question, command=command)
+            require_consent(question, command=self._as_typed())
         return subject
+
+    def _as_typed(self) -> str:
+        """Return the command with its arguments, and … in place of its options: a hint does not repeat their values."""
+        context = click.get_current_context()
+        words = [str(context.params[param.name or ""]) for param in self.params if isinstance(param, click.Argument)]
+        options = [param.name or "" for param in self.params if isinstance(param, click.Option)]
+        typed = any(context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in options)
+        return " ".join([context.command_path, *words, *(["…"] if typed else [])])
 
     def _document(self, result: Any, arguments: Mapping[str, Any], limit: int | None, cursor: str | None) -> Any:
         """Return the answer as REST has it. Where REST answers nothing: what was done to what."""
