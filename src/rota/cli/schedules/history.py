@@ -274,12 +274,15 @@ verify = verb_command(
 )
 
 
-async def _plan(client: Client, arguments: Mapping[str, Any]) -> Backfill:
+async def _plan(client: Client, arguments: Mapping[str, Any]) -> Backfill | None:
+    """Return what would be created, unless the command itself only asks that."""
+    if arguments.get("dry_run"):
+        return None
     return await client.schedules.backfill(**{**arguments, "dry_run": True})
 
 
-def _question(plan: Backfill, arguments: Mapping[str, Any]) -> str | None:
-    return None if arguments.get("dry_run") or not plan.count else f"{_counted(plan)}: create them?"
+def _question(plan: Backfill | None, _: Mapping[str, Any]) -> str | None:
+    return f"{_counted(plan)}: create them?" if plan is not None and plan.count else None
 
 
 def _show_backfill(reply: Reply) -> None:

@@ -70,6 +70,7 @@ _facts = facts_of(
     worker="worker_id",
     replica_of="parent_id",
     metadata=lambda run, _: run.metadata or None,
+    payload=lambda run, _: json_cell(run.payload),
     result=lambda run, _: json_cell(run.result),
     fingerprint=lambda run, _: run.error and run.error.fingerprint,
     error=lambda run, _: _error_cell(run.error),
