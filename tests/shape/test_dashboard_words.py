@@ -53,6 +53,8 @@ WORDS = {
     "工作者": "工作进程",
     "工人": "工作进程",
     "登陆": "登录",
+    "处理函数": "处理程序",
+    "补跑范围": "补跑窗口",
 }
 """Words that people use for the same thing → the one that the dashboard uses."""
 SAME_IN_BOTH = re.compile(

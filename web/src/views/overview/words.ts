@@ -97,7 +97,7 @@ export const overviewWords = words({
     lateness: "延迟",
     throughputAbout: (step: string) => `每 ${{ "1m": "1 分钟", "15m": "15 分钟", "2h": "2 小时" }[step] ?? step}，按结果`,
     depthAbout: "各时段最高值",
-    durationsAbout: "处理函数耗时，p50 与 p95",
+    durationsAbout: "处理程序耗时，p50 与 p95",
     latenessAbout: "从到期到领取，p50 与 p95",
     nothingCounted: "此时间范围内没有数据",
     counting: "每十秒更新一次。",

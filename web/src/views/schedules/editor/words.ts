@@ -168,7 +168,7 @@ export const editorWords = words({
     overlap: "前一次运行仍在进行时",
     max_overlap: "最大重叠数",
     catch_up: "运行迟到时",
-    window: "补跑范围",
+    window: "补跑窗口",
     keep: "最多运行数",
     grace: "宽限时间",
     failure: "失败之后",
