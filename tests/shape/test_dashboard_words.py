@@ -20,6 +20,7 @@ SAID = (
     *("core/monitoring/doctor.py", "core/monitoring/doctor_host.py", "core/ledger/database_state.py"),
     "client/monitoring/doctor.py",
     *("core/planning/catch_up.py", "core/planning/overlap_and_failure.py", "core/planning/tick.py"),
+    "core/runs/admit.py",
 )
 """Modules whose sentences the dashboard shows."""
 RAISED = (
