@@ -52,6 +52,11 @@ SAID = {
     "worker w went silent without a shutdown; it holds 4 runs (a, b, c and 1 more) and lost 1 run (f)": (
         "工作进程 w 未关闭却失去联系；持有 4 个运行（a, b, c 等，另有 1 个），丢失 1 个运行（f）"
     ),
+    "It waits for the success of runs a, b, c and 2 more.": "等待运行 a, b, c 等另外 2 个成功。",
+    "2 messages of notification ops could not be sent: HttpError: answered 404": (
+        "通知 ops 的 2 条消息 未能发送：HttpError: answered 404"
+    ),
+    "worker w went silent without a shutdown; it lost 1 run (f)": ("工作进程 w 未关闭却失去联系；丢失 1 个运行（f）"),
     "no live worker knows any job: 5 runs wait (a, b, c and 2 more)": (
         "没有在线工作进程认识任何任务：5 个运行在等待（a, b, c 等，另有 2 个）"
     ),

@@ -107,7 +107,11 @@ function Waiting({ scope }: { scope: string }) {
   return (
     <Card title={t.waits}>
       <p>
-        <RunLink id={first.id}>{first.job}</RunLink> {why && <Sentence text={why.words.join(" ")} />}
+        <RunLink id={first.id}>{first.job}</RunLink> {why?.words.map((words) => (
+          <span key={words}>
+            <Sentence text={words} />{" "}
+          </span>
+        ))}
       </p>
     </Card>
   );
