@@ -110,7 +110,7 @@ FAULTS = (
     ),
     Fault(
         "whoever goes on is not told of",
-        (Edit("store/runs/waits.py", "    tx.wake(*[queue for _, queue, _, _, _ in gone_on])\n", ""),),
+        (Edit("store/runs/waits.py", "    tx.wake(*[queue for _, queue, *_ in gone_on])\n", ""),),
         ("held", "report success", "note"),
         "lost wake-up",
     ),

@@ -56,7 +56,7 @@ async def test_a_migration_killed_again_and_again_is_finished_by_two_at_once(
     both = [processes.rota("migrate", "--json", environment={"ROTA_DATABASE_URL": url}) for _ in range(2)]
     assert [await asyncio.to_thread(one.wait) for one in both] == [0, 0]
     applied = [name for one in both for name in json.loads(one.log)["applied"]]
-    assert sorted(applied) == ["access", "attention", "insight", "operation", "planning", "serving"]
+    assert sorted(applied) == ["access", "attention", "insight", "operation", "order", "planning", "serving"]
 
 
 async def test_a_migration_killed_while_it_waits_leaves_nothing_of_its_step(
