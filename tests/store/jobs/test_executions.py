@@ -1,7 +1,9 @@
 """Executions: attempts with numbers that pruning does not change, whatever of a job is pruned."""
 
+import asyncio
 import random
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -13,6 +15,7 @@ from rota.core.states import Outcome
 from rota.errors import NotFound
 from rota.store import Store
 from rota.store.databases.database import Tx
+from rota.store.databases.postgres.postgres import PostgresTx
 from rota.store.jobs import execution_numbers, executions
 from rota.store.runs import prune
 from rota.values.clock import HostClock, new_id
@@ -138,6 +141,50 @@ async def test_a_count_goes_on_from_the_last_one(
     await store.executions.page("work", 3, 3, declared=None)
     assert spans, "it asks for what is between"
     assert all(ids.index(after) >= ids.index(last) - 5 for after, last in spans), spans
+
+
+async def test_several_who_ask_at_once_forget_a_pruned_run_together(
+    postgres_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = postgres_store
+    ids = [await put(store, WORK, id=id_at(clock.micros() + place * 60 * 1_000_000)) for place in range(9)]
+    for lease in await claim(store, 9):
+        await tell(store, lease, Outcome.SUCCEEDED)
+    clock.advance(2 * HOUR)
+    await store.executions.get(ids[3], None, None)
+    await store.database.transact(prune.drop_runs([(ids[3],)], NOTHING))
+    asked, both_asked = 0, asyncio.Event()
+    fetch = PostgresTx.fetch
+
+    async def together(tx: PostgresTx, name: str, *rows: Any, **values: Any) -> Any:
+        nonlocal asked
+        found = await fetch(tx, name, *rows, **values)
+        if name == "is_kept":
+            asked += 1
+            if asked == 2:
+                both_asked.set()
+            await both_asked.wait()
+        return found
+
+    monkeypatch.setattr(PostgresTx, "fetch", together)
+    told = await asyncio.gather(*(store.executions.get(run, None, None) for run in ids[5:7]))
+    assert [execution.execution_number for execution in told] == [6, 7]
+
+
+async def test_a_job_has_as_many_known_numbers_as_it_may(
+    store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [await put(store, WORK, id=id_at(clock.micros() + place * 1_000)) for place in range(12)]
+    for lease in await claim(store, 12):
+        await tell(store, lease, Outcome.SUCCEEDED)
+    clock.advance(2 * HOUR)
+    monkeypatch.setattr(execution_numbers, "_OF_A_JOB", 10)
+    counted: list[str] = []
+    for place, run in enumerate(ids, 1):
+        await store.executions.get(run, None, None)
+        counted.append(run)
+        known = store.executions._numbers._known["work"]
+        assert known == [(id, ids.index(id) + 1) for id in sorted(counted)[-10:]], place
 
 
 @pytest.mark.parametrize("window", [1, 3, 100])

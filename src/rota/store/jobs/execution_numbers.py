@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect, insort
 from collections import Counter
 from collections.abc import Collection, Iterable
+from contextlib import suppress
+from threading import Lock
 
 from rota.core.monitoring.statistics import countable_until
 from rota.core.runs.claim import LAST_ID, NIL_ID
@@ -47,6 +49,7 @@ class Numbers:
 
     def __init__(self) -> None:
         self._known: dict[str, list[tuple[str, int]]] = {}
+        self._lock = Lock()  # on SQLite, each connection that reads has a thread of its own
 
     async def tell(self, tx: Tx, job: str, ids: Collection[str]) -> dict[str, int]:
         """Return the numbers of these runs of the job, among all that it ever had: pruned ones count, too."""
@@ -67,26 +70,33 @@ class Numbers:
 
     async def _number(self, tx: Tx, job: str, id: str) -> int:
         """Return the number of a run that is there."""
-        known = self._known.get(job, [])
-        place = bisect(known, (id, 0))
-        around = known[max(0, place - 1) : place + 1]
+        with self._lock:
+            known = self._known.get(job, [])
+            place = bisect(known, (id, 0))
+            around = known[max(0, place - 1) : place + 1]
         for other, number in sorted(around, key=lambda one: abs(milliseconds_of(one[0]) - milliseconds_of(id))):
             if other == id:
                 return number
             if await tx.fetch("is_kept", id=other):
                 between = await _span(tx, job, *sorted([other, id]))
                 return number + between if other < id else number - between
-            known.remove((other, number))
+            self._forget(job, other, number)
         return await _span(tx, job, NIL_ID, id)
 
     def _remember(self, job: str, id: str, number: int) -> None:
-        known = self._known.pop(job, [])
-        self._known[job] = known  # the last one that was asked about
-        if (id, number) not in known:
-            insort(known, (id, number))
-        del known[: len(known) - _OF_A_JOB]
-        if len(self._known) > _JOBS:
-            del self._known[next(iter(self._known))]
+        with self._lock:
+            known = self._known.pop(job, [])
+            self._known[job] = known  # the last one that was asked about
+            if (id, number) not in known:
+                insort(known, (id, number))
+            del known[: max(0, len(known) - _OF_A_JOB)]
+            if len(self._known) > _JOBS:
+                del self._known[next(iter(self._known))]
+
+    def _forget(self, job: str, id: str, number: int) -> None:
+        """Forget a run that was pruned, unless somebody who asked at the same time did."""
+        with self._lock, suppress(ValueError):
+            self._known.get(job, []).remove((id, number))
 
 
 async def _span(tx: Tx, job: str, after: str, last: str) -> int:
