@@ -1,5 +1,6 @@
 """Priority comes before turns, however many keys of a limit are open: a claim finds the first one in bounded work."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -12,8 +13,10 @@ from rota.core.runs.run import NewRun
 from rota.core.states import Outcome
 from rota.store import Store
 from rota.store.databases.database import COMPARED, Tx
+from tests.store.runs.test_dependency_races import Resting
 from tests.support.clock import SECOND, ManualClock
 from tests.support.runs.runs import claim, claim_limited, finish_all, ids, make, put, tell
+from tests.support.wait import until_blocked
 
 KEYS = COMPARED + 60
 """More keys than a claim for one slot compares."""
@@ -95,11 +98,11 @@ async def of_an_older_program(store: Store, clock: ManualClock) -> str:
     return run
 
 
-async def forget(store: Store) -> None:
-    """As a claim that sees nobody waiting under the key that was served last."""
+async def forget(store: Store, rank: int = 100) -> None:
+    """As a claim that sees nobody waiting under the key that was served last, or only runs of this rank."""
 
     async def body(tx: Tx) -> None:
-        await tx.fetch_sql("update rota_limit set rank = 100 where key = :key", key=LAST)
+        await tx.fetch_sql("update rota_limit set rank = :rank where key = :key", key=LAST, rank=rank)
 
     await store.database.transact(body)
 
@@ -125,6 +128,33 @@ async def test_a_run_that_its_limit_knows_nothing_of_is_found_by_the_sweep(store
     await forget(store)
     await store.tidy()
     assert ids(await claim_limited(store, 1)) == [wanted]
+
+
+async def test_the_sweep_knows_of_every_queue_under_a_limit(store: Store, clock: ManualClock) -> None:
+    """The first of them has nothing but runs of a low priority."""
+    await crowd(store, clock)
+    await serve(store, clock, "last")
+    await store.enqueue([under("last", priority=LOW, queue=queue) for queue in ("a", "b", "z")])
+    await claim_limited(store, 1)
+    wanted = await enqueued(store, clock)
+    await forget(store, -LOW)
+    await store.tidy()
+    assert (await ranks(store))[LAST] < -LOW
+    assert ids(await claim_limited(store, 1)) == [wanted]
+
+
+async def test_runs_that_come_at_once_under_a_new_limit_tell_it_the_higher_priority(
+    postgres_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of them sees the row that the other one makes."""
+    resting = Resting("make_limits", monkeypatch)
+    first = asyncio.create_task(postgres_store.enqueue([under("last", priority=LOW)]))
+    await resting.came.wait()
+    other = asyncio.create_task(postgres_store.enqueue([under("last", priority=HIGH)]))
+    await until_blocked(postgres_store.database)
+    resting.go.set()
+    await asyncio.gather(first, other)
+    assert await ranks(postgres_store) == {LAST: -HIGH}
 
 
 async def test_what_was_cancelled_keeps_no_place_for_its_key(store: Store, clock: ManualClock) -> None:

@@ -126,8 +126,8 @@ async def _raise_ranks(tx: Tx, heads: Sequence[KeyHead]) -> tuple[str, ...]:
         return ()
     # A statement of its own, after the locks: an enqueue that held one of them has committed what it brought.
     known = {head.key: head.at_least for head in heads}
-    ranks = [(key, rank) for key, rank in await tx.fetch("first_ranks", [(key,) for key in locked])]
-    higher = [(key, int(rank)) for key, rank in ranks if rank > known[key]]
+    ranks = await tx.fetch("first_ranks", [(key,) for key in locked])
+    higher = [(key, int(rank)) for key, rank in ranks if rank is not None and rank > known[key]]
     if higher:
         await tx.fetch("raise_ranks", higher)
     return tuple(key for key, _ in higher)

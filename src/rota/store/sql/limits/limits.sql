@@ -1,11 +1,14 @@
 -- What holds a run back besides time: limits, runs that it follows, pauses.
 
 -- name: make_limits
+-- Two that come at once under a new limit do not see each other's row: whoever is later tells it what it brings.
 insert into rota_limit (key, job, max, shut, served_at, period, rank)
 select rows.key, rows.job, rows.max, rows.shut, :now, rows.period, rows.rank
 from {rows key text, job text, max int, shut int, period bigint, rank int}
 where not exists (select 1 from rota_limit l where l.key = rows.key)
-on conflict (key) do nothing;
+on conflict (key) do update set shut = case when excluded.shut = 0 and rota_limit.shut = 1 then 0 else rota_limit.shut end,
+    rank = case when excluded.rank < rota_limit.rank then excluded.rank else rota_limit.rank end
+where excluded.rank < rota_limit.rank or excluded.shut = 0 and rota_limit.shut = 1;
 
 -- name: make_limits_of
 -- Of runs whose gates came alone, on somebody else's connection; or whose wider limit, unused for a while, was dropped
@@ -51,22 +54,24 @@ where rota_limit.key = rows.key and (rota_limit.shut = 1 or rows.rank < rota_lim
 update rota_limit set rank = rows.rank from {rows key text, rank int}
 where rota_limit.key = rows.key and rows.rank < rota_limit.rank;
 
--- name: first_ranks
--- Of all that wait under each limit, whoever may claim them: queue by queue, the first one's.
-with recursive places(key, queue) as (
-    select rows.key, (
-        select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = rows.key order by w.queue limit 1)
-    from {rows key text}
+-- part: first_rank
+-- Of all that wait under a limit, whoever may claim them: queue by queue, the first one's.
+with recursive places(queue) as (
+    select (select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = l.key order by w.queue limit 1)
     union all
-    select places.key, (
-        select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = places.key and w.queue > places.queue
+    select (
+        select w.queue from rota_ready w where w.hold = {limited} and w.limit_key = l.key and w.queue > places.queue
         order by w.queue limit 1)
     from places where places.queue is not null)
-select places.key, min((
-    select w.rank from rota_ready w where w.hold = {limited} and w.limit_key = places.key and w.queue = places.queue
+select min((
+    select w.rank from rota_ready w where w.hold = {limited} and w.limit_key = l.key and w.queue = places.queue
     order by w.rank limit 1))
-from places where places.queue is not null
-group by places.key;
+from places
+
+-- name: first_ranks
+select l.key, (
+    {part first_rank})
+from {rows key text} join rota_limit l on l.key = rows.key;
 
 -- name: raise_ranks
 update rota_limit set rank = rows.rank from {rows key text, rank int}
@@ -256,7 +261,7 @@ order by g.run_id;
 -- was shut; a rate whose time is far off, because the clock was set back; or a run has a higher priority than the limit knows. Unused: nobody is under it.
 select l.key,
     case when l.rank > (
-            select w.rank from rota_ready w where w.hold = {limited} and w.limit_key = l.key order by w.queue, w.rank limit 1)
+            {part first_rank})
         or l.shut > 0 and 1 = (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1)
         and case when l.period is null
             then (select count(*) from rota_gate h where h.key = l.key and h.fence is not null and (
@@ -287,7 +292,7 @@ order by l.key;
 select l.key from {rows key text} join rota_limit l on l.key = rows.key
 where l.shut = 1 and 1 = (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = rows.key limit 1)
     or l.rank > (
-        select w.rank from rota_ready w where w.hold = {limited} and w.limit_key = rows.key order by w.queue, w.rank limit 1);
+        {part first_rank});
 
 -- name: drop_limits
 -- unlocked: it skips those that somebody has; a run that comes meanwhile makes its limit again (`make_limits_of`).
