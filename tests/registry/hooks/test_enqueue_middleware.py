@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from rota import BadPayload, Enqueue, Invalid, Order, Rota
@@ -90,3 +93,33 @@ def test_what_is_no_middleware(app: Rota) -> None:
     with pytest.raises(Invalid, match=r"forgetful returned None, which is no context manager .*yield"):
         app.blocking.enqueue(Order("ship", {"order": 1}))
     assert app.blocking.list() == []
+
+
+def test_it_cannot_swallow_the_error_of_an_enqueue(app: Rota) -> None:
+    """Nothing was enqueued, so there is nothing to return."""
+
+    @app.around_enqueue
+    def careless(_: Enqueue) -> Iterator[None]:
+        with suppress(BadPayload):
+            yield
+
+    wrong = Order("ship", {"order": "x"})
+    for enqueue in (app.blocking.enqueue, lambda order: app.blocking.enqueue_many([order])):
+        with pytest.raises(BadPayload):
+            enqueue(wrong)
+
+
+def test_it_cannot_swallow_the_error_of_an_enqueue_in_a_transaction(sqlite_url: str, tmp_path: Path) -> None:
+    app = Rota(sqlite_url)
+
+    @app.job
+    def ship(order: int) -> int:
+        return order
+
+    @app.around_enqueue
+    def careless(_: Enqueue) -> Iterator[None]:
+        with suppress(BadPayload):
+            yield
+
+    with closing(apsw.Connection(str(tmp_path / "own.db"))) as connection, pytest.raises(BadPayload):
+        app.enqueue_many_in(connection, [Order("ship", {"order": "x"})])

@@ -61,8 +61,12 @@ class EnqueueMiddleware:
 
     @contextlib.asynccontextmanager
     async def entered(self, orders: Sequence[Order], *, suspends: bool = True) -> AsyncIterator[list[Enqueue]]:
-        """Enter all middleware for each order. Unless the caller can suspend, refuse asynchronous ones."""
+        """Enter all middleware for each order. Unless the caller can suspend, refuse asynchronous ones.
+
+        What the enqueue raises, middleware may replace, but not swallow: there is no answer to return instead.
+        """
         enqueues = [Enqueue(order) for order in orders]
+        failure: Exception | None = None
         async with contextlib.AsyncExitStack() as stack:
             for enqueue in enqueues:
                 for around in self._around:
@@ -73,7 +77,13 @@ class EnqueueMiddleware:
                         stack.enter_context(manager)
                     else:
                         raise _unusable(around, manager)
-            yield enqueues
+            try:
+                yield enqueues
+            except Exception as error:
+                failure = error
+                raise
+        if failure is not None:
+            raise failure
 
     @staticmethod
     def note(enqueues: Sequence[Enqueue], answers: Sequence[Enqueued]) -> None:
