@@ -85,6 +85,7 @@ def test_expressions_fire_when_they_do_there(seed: int) -> None:
         (stored(call(), meta=pickle.dumps([1])), "its meta is no table"),
         (stored(call(), timeout=b"x"), "invalid literal"),
         (stored(call(), at=1e300), "it is not understood"),
+        (stored(call(), at=1e17), "it is not understood"),
         (stored(call(), dependency_ids=b'["a"]'), "it waits for other jobs"),
     ],
 )

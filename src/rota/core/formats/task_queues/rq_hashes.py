@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ SCHEDULED = "rq:scheduler:scheduled_jobs"
 """Key of the sorted set with the ids of all jobs and their next times."""
 HASH = "rq:job:"
 _MOST_BYTES = 1_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # `fromtimestamp` raises an OSError for some times, as if a file were missing
 _NOT_IMPORTED = ("ttl", "enqueue_at_front", "webhooks", "success_callback_name", "failure_callback_name")
 
 
@@ -47,7 +48,7 @@ def job_of(stored: RqHash) -> dict[str, Any]:
         "id": stored.id, **call, "meta": meta, **left_out,
         "origin": fields["origin"].decode() if fields.get("origin") else None,
         "timeout": int(fields["timeout"]) if fields.get("timeout") else None,
-        "scheduled_at": datetime.fromtimestamp(stored.at, UTC).isoformat(),
+        "scheduled_at": (_EPOCH + timedelta(seconds=stored.at)).isoformat(),
     }  # fmt: skip
 
 
