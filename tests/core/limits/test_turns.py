@@ -13,8 +13,10 @@ from rota.core.limits.turns import (
     changes,
     cut_short,
     fair_asks,
+    further,
     hand_out,
     in_turn,
+    last_looked_at,
 )
 
 
@@ -137,3 +139,10 @@ def test_a_look_at_fair_shares_is_enough_if_all_keys_have_many_runs() -> None:
     assert set(asked.values()) == {11}
     first = {key: under(key, *((0, at) for at in range(11))) for key in keys}
     assert not cut_short(asked, free, first, hand_out(first, free, 100), 100)
+
+
+def test_the_next_look_at_limits_begins_behind_the_last_one_in_the_order_of_the_database() -> None:
+    page = [KeyHead("b", at_least=1, served_at=3), KeyHead("B", at_least=1, served_at=3), KeyHead("c", served_at=9)]
+    assert last_looked_at(page).key == "B"
+    behind = [KeyHead("a", at_least=1, served_at=5), KeyHead("b", 4, 0, "1", at_least=2, served_at=6)]
+    assert [head.key for head in further(page, behind)] == ["B", "a", "b", "c"]

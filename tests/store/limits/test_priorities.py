@@ -30,6 +30,7 @@ def under(customer: object, **options: Any) -> NewRun:
     return make(CROWD, payload={"a": customer}, **options)
 
 
+_SERVED_FIRST = "update rota_limit set served_at = 0 where key = :key"
 LAST = under("last").gates[0].key
 
 
@@ -155,6 +156,23 @@ async def test_runs_that_come_at_once_under_a_new_limit_tell_it_the_higher_prior
     resting.go.set()
     await asyncio.gather(first, other)
     assert await ranks(postgres_store) == {LAST: -HIGH}
+
+
+@pytest.mark.parametrize("keys", [KEYS, 4 * COMPARED])
+async def test_runs_for_others_do_not_hide_the_highest_priority(store: Store, clock: ManualClock, keys: int) -> None:
+    """Their limits know of a priority that nobody has who serves this queue."""
+    clock.advance(timedelta(milliseconds=1))
+    names = [
+        ("Ab"[key % 2] + str(key)) for key in range(keys)
+    ]  # some databases order these as Python does, some do not
+    await store.enqueue([under(name, priority=2 * HIGH, queue="elsewhere") for name in names])
+    await store.enqueue([under(name, priority=LOW) for name in names])
+    clock.advance(SECOND)
+    wanted = await enqueued(store, clock)
+    equal = (await store.enqueue([under("other", priority=LOW)]))[0].id
+    assert ids(await claim_limited(store, 1)) == [wanted]
+    await store.database.transact(lambda tx: tx.fetch_sql(_SERVED_FIRST, key=under("other").gates[0].key))
+    assert ids(await claim_limited(store, 1)) == [equal], "keys take turns"
 
 
 async def test_what_was_cancelled_keeps_no_place_for_its_key(store: Store, clock: ManualClock) -> None:

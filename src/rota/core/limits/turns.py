@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import msgspec
 
-from rota.core.limits.limits import NO_RANK, limit_of_key
+from rota.core.limits.limits import ANY_RANK, NO_RANK, limit_of_key
 
 
 class Shut(IntEnum):
@@ -69,18 +69,36 @@ class KeyHead(msgspec.Struct, frozen=True):
     run_at: int = 0
     run_id: str | None = None
     at_least: int = 0
+    served_at: int = 0
 
     @property
     def place(self) -> tuple[int, int, str]:
         return self.rank, self.run_at, self.run_id or ""
 
 
-def may_be_passed(heads: Sequence[KeyHead], most: int) -> bool:
-    """Return whether there may be a limit, beyond the `most` that were looked at, with a run of a higher priority.
+BEFORE_ALL = KeyHead("", at_least=ANY_RANK - 1)
+"""Where a look at limits begins that leaves out none."""
 
-    They are looked at in the order of what their rows know.
+
+def last_looked_at(page: Sequence[KeyHead]) -> KeyHead:
+    """Return the last of these limits in the order in which they are looked at: by what their rows know.
+
+    Keys are in the order of the database, which may not be Python's.
     """
-    if len(heads) < most:
+    return max(reversed(page), key=lambda head: (head.at_least, head.served_at))
+
+
+def further(heads: Sequence[KeyHead], page: Sequence[KeyHead]) -> list[KeyHead]:
+    """Return these heads and those of the next look, least recently served first."""
+    return sorted(first_of_each([*heads, *page]), key=lambda head: head.served_at)
+
+
+def may_be_passed(heads: Sequence[KeyHead], page: Sequence[KeyHead], most: int) -> bool:
+    """Return whether there may be a limit, beyond those that were looked at, with a run of a higher priority.
+
+    They are looked at in the order of what their rows know, at most so many at once; `page` are the last ones.
+    """
+    if len(page) < most:
         return False
     first = min((head.rank for head in heads if head.run_id is not None), default=NO_RANK + 1)
     return first > max(head.at_least for head in heads)

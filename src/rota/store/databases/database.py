@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from rota.core.limits.turns import Allowed, KeyHead, LimitChange, Room
+from rota.core.limits.turns import BEFORE_ALL, Allowed, KeyHead, LimitChange, Room
 from rota.core.runs.claim import (
     Candidate,
     Claim,
@@ -131,8 +131,8 @@ class HotForms(Protocol):
     async def solo(self, request: RestrictedRequest, limit: int) -> list[Candidate]:
         """Runs that must begin at once, locked."""
 
-    async def open_keys(self, request: LimitedRequest) -> list[KeyHead]:
-        """Limits to see to, least recently served first. Not locked."""
+    async def open_keys(self, request: LimitedRequest, after: KeyHead = BEFORE_ALL) -> list[KeyHead]:
+        """Limits to see to behind that one, least recently served first. Not locked."""
 
     async def counted_candidates(self, request: LimitedRequest, limits: Mapping[str, Allowed]) -> CountedCandidates:
         """Count what is free under these limits, which are locked, and lock the first runs, as many as `fair_asks`."""

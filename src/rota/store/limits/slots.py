@@ -16,8 +16,10 @@ from rota.core.limits.turns import (
     SlotGrant,
     changes,
     cut_short,
+    further,
     hand_out,
     in_turn,
+    last_looked_at,
     may_be_passed,
 )
 from rota.core.runs.claim import END, PLAIN, SUSPECTS, Claim, LimitedRequest, Position, WaitingRun
@@ -105,16 +107,23 @@ async def look_further(
 
     That is so if limits that were seen have less to give than their rows say: those are `corrected`. An enqueue under
     one of them may be under way, and trust the row as it was; so they are to be looked at again, as emptied ones.
+
+    If others are at them, or their first runs are not for this worker, it looks at those behind them, too.
     """
+    page = heads
     for _ in range(_LOOKS):
-        if not may_be_passed(heads, keys_compared(request.slots)):
+        if not may_be_passed(heads, page, keys_compared(request.slots)):
             break
-        keys = await shut_empty(tx, [head for head in heads if head.run_id is None])
-        keys += await _raise_ranks(tx, [head for head in heads if head.run_id is not None])
-        if not keys:  # others are at them, or the runs that come first are not for this worker
+        keys = await shut_empty(tx, [head for head in page if head.run_id is None])
+        keys += await _raise_ranks(tx, [head for head in page if head.run_id is not None])
+        if keys:
+            corrected += keys
+            heads = page = await tx.hot.open_keys(request)
+        elif len(request.queues) == 1:  # each queue has an order of its own
+            page = await tx.hot.open_keys(request, last_looked_at(page))
+            heads = further(heads, page)
+        else:
             break
-        corrected += keys
-        heads = await tx.hot.open_keys(request)
     return heads
 
 

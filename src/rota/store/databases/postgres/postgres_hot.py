@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 from msgspec.structs import asdict
 
-from rota.core.limits.turns import Allowed, KeyHead, LimitChange, Room, first_of_each
+from rota.core.limits.turns import BEFORE_ALL, Allowed, KeyHead, LimitChange, Room, first_of_each
 from rota.core.runs.claim import (
     Candidate,
     Claim,
@@ -145,6 +145,7 @@ class PostgresHotForms:
             name=request.name,
             limit=keys_compared(request.slots),
             idle=EMPTY_FOR,
+            **_behind(BEFORE_ALL),
         )
         by_kind: dict[int, list[Row]] = {}
         for kind, *row in rows:
@@ -162,9 +163,9 @@ class PostgresHotForms:
         rows = await self._tx.fetch("solo_candidates", wanted=limit, **_filters(request))
         return [Candidate(rank, at, 1, str(id), solo) for id, rank, at, solo in rows]
 
-    async def open_keys(self, request: LimitedRequest) -> list[KeyHead]:
-        limit = keys_compared(request.slots)
-        rows = await self._tx.fetch("open_keys", limit=limit, idle=EMPTY_FOR, **_limited_filters(request))
+    async def open_keys(self, request: LimitedRequest, after: KeyHead = BEFORE_ALL) -> list[KeyHead]:
+        values = {"limit": keys_compared(request.slots), "idle": EMPTY_FOR, **_behind(after)}
+        rows = await self._tx.fetch("open_keys", **values, **_limited_filters(request))
         return first_of_each(_key_head(head) for _, *head in rows)
 
     async def counted_candidates(self, request: LimitedRequest, limits: Mapping[str, Allowed]) -> CountedCandidates:
@@ -245,8 +246,12 @@ def _taken(run_ids: Sequence[str], claims: Mapping[str, Claim]) -> list[Claim]:
 
 
 def _key_head(row: Row) -> KeyHead:
-    rank, at, id, key, at_least = row
-    return KeyHead(key, rank, at, id, at_least) if id else KeyHead(key, at_least=at_least)
+    rank, at, id, key, at_least, served_at = row
+    return KeyHead(key, rank or 0, at or 0, id, at_least, served_at)
+
+
+def _behind(head: KeyHead) -> dict[str, object]:
+    return {"after_rank": head.at_least, "after_served_at": head.served_at, "after_key": head.key}
 
 
 def _waiting_runs(rows: Sequence[Row]) -> list[WaitingRun]:

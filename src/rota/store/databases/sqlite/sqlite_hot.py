@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import msgspec
 
-from rota.core.limits.turns import Allowed, KeyHead, LimitChange, Room, fair_asks, first_of_each
+from rota.core.limits.turns import BEFORE_ALL, Allowed, KeyHead, LimitChange, Room, fair_asks, first_of_each
 from rota.core.runs.claim import (
     Candidate,
     Claim,
@@ -174,21 +174,23 @@ class SqliteHotForms:
             for id, rank, at, solo in await self._tx.fetch("solo_candidates", queue=queue, **values)
         ]
 
-    async def open_keys(self, request: LimitedRequest) -> list[KeyHead]:
+    async def open_keys(self, request: LimitedRequest, after: KeyHead = BEFORE_ALL) -> list[KeyHead]:
         jobs, queues = await self._not_paused(request.known, request.queues)
         heads: list[KeyHead] = []
         for queue in queues:
-            heads += await self._open_keys(request, _json(jobs), queue)
+            heads += await self._open_keys(request, _json(jobs), queue, after)
         return first_of_each(heads)
 
-    async def _open_keys(self, request: LimitedRequest, known: str, queue: str) -> list[KeyHead]:
+    async def _open_keys(
+        self, request: LimitedRequest, known: str, queue: str, after: KeyHead = BEFORE_ALL
+    ) -> list[KeyHead]:
         """Look into one queue: that is a walk along an index that has their order."""
         values = {"solo": request.solo, "idle": EMPTY_FOR, "limit": keys_compared(request.slots), "name": request.name}
+        values |= {"after_rank": after.at_least, "after_served_at": after.served_at, "after_key": after.key}
         requirements = _json(request.met.under_limits)
         rows = await self._tx.fetch("open_keys", queue=queue, known=known, requirements=requirements, **values)
         return [
-            KeyHead(key, rank, at, id, at_least) if id else KeyHead(key, at_least=at_least)
-            for key, at_least, rank, at, id in rows
+            KeyHead(key, rank or 0, at or 0, id, at_least, served_at) for key, at_least, served_at, rank, at, id in rows
         ]
 
     async def counted_candidates(self, request: LimitedRequest, limits: Mapping[str, Allowed]) -> CountedCandidates:

@@ -140,7 +140,7 @@ update rota_ready set hold = {limited_later} where run_id = cast(:run_id as uuid
 
 -- name: heads
 -- The first plain and the first solo run of each queue; all needs; the open limits, as `open_keys`.
-select 0, found.queue, found.rank, found.run_at, found.run_id::text, '', 0
+select 0, found.queue, found.rank, found.run_at, found.run_id::text, '', 0, 0::bigint
 from unnest(:queues::text[], :ranks::int[], :run_ats::bigint[], :ids::uuid[]) as asked(queue, rank, run_at, id)
 cross join lateral (
     select w.queue, w.rank, w.run_at, w.run_id from rota_ready w
@@ -154,7 +154,7 @@ cross join lateral (
     limit 1) as found
 where asked.queue <> all(array(select name from rota_pause where kind = 'queue'))
 union all
-select 1, found.queue, found.rank, found.run_at, found.run_id::text, '', 0
+select 1, found.queue, found.rank, found.run_at, found.run_id::text, '', 0, 0
 from unnest(:queues::text[]) as asked(queue)
 cross join lateral (
     select w.queue, w.rank, w.run_at, w.run_id from rota_ready w
@@ -166,7 +166,7 @@ cross join lateral (
     limit 1) as found
 where asked.queue <> all(array(select name from rota_pause where kind = 'queue'))
 union all
-select 2, id, 0, 0, '', '', 0 from rota_need
+select 2, id, 0, 0, '', '', 0, 0 from rota_need
 union all
 select 3, open.* from (
     {part open_keys}) as open;
@@ -186,7 +186,7 @@ cross join lateral (
 where here.queue <> all(array(select name from rota_pause where kind = 'queue'));
 
 -- part: open_keys
-select here.queue, open.rank, open.run_at, open.run_id::text, open.key, open.at_least
+select here.queue, open.rank, open.run_at, open.run_id::text, open.key, open.at_least, open.served_at
 from unnest(:queues::text[]) as here(queue)
 cross join lateral (
     select l.key, l.served_at, l.rank as at_least, first.rank, first.run_at, first.run_id from rota_limit l
@@ -203,7 +203,8 @@ cross join lateral (
             and w.queue <> all(array(select name from rota_pause where kind = 'queue'))
         order by w.rank, w.run_at, w.run_id
         limit 1) as first on true
-    where l.shut = 0 and (first.run_id is not null or l.served_at < :now - :idle
+    where l.shut = 0 and (l.rank, l.served_at, l.key) > (:after_rank::int, :after_served_at::bigint, :after_key::text)
+        and (first.run_id is not null or l.served_at < :now - :idle
         and (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key limit 1) is null)
     order by l.rank, l.served_at, l.key
     limit :limit) as open

@@ -84,7 +84,7 @@ select id from rota_need union all select null where exists (select 1 from rota_
 -- name: open_keys
 -- Limits under which a run waits that this worker may have, with the first one; and, without one, those under which nobody
 -- waits any more.
-select key, at_least, rank, run_at, run_id from (
+select key, at_least, served_at, rank, run_at, run_id from (
 select l.key, l.served_at, l.at_least, w.rank, w.run_at, w.run_id from (
     select o.key, o.served_at, o.rank as at_least, case when o.job is null or o.job in (select key from json_each(:known)) then (
         select w.run_id from rota_ready w
@@ -95,7 +95,8 @@ select l.key, l.served_at, l.at_least, w.rank, w.run_at, w.run_id from (
                     where p.run_id = w.run_id and a.worker = :name)))
             and w.job_version <= coalesce((select value from json_each(:known) where key = w.job), 0)
         order by w.rank, w.run_at, w.run_id limit 1) end as first
-    from rota_limit o where o.shut = 0) as l
+    from rota_limit o
+    where o.shut = 0 and (o.rank, o.served_at, o.key) > (:after_rank, :after_served_at, :after_key)) as l
 left join rota_ready w on w.run_id = l.first
 where l.first is not null or l.served_at < :now - :idle
     and not exists (select 1 from rota_ready w where w.hold = {limited} and w.limit_key = l.key)
