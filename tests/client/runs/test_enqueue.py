@@ -97,3 +97,13 @@ async def test_most_are_not_asked_for(client: Client, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Store, "get_runs", asked)
     await client.enqueue_shown([Order("greet", {})])
     await client.enqueue_shown([Order("greet", {}), Order("greet", {}, {"delay": "5s"})])
+
+
+async def test_options_that_are_changed_afterwards_say_nothing_of_other_requests(client: Client) -> None:
+    mine = {"idempotency_key": "one"}
+    await client.enqueue(Order("greet", {}, mine))
+    mine["queue"] = "other"
+    first = await client.enqueue(Order("greet", {}, {"idempotency_key": "two"}))
+    client._builders.clear()  # as another process, which made no run before
+    again = await client.enqueue(Order("greet", {}, {"idempotency_key": "two"}))
+    assert (again.id, again.created) == (first.id, False)

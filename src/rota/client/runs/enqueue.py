@@ -319,7 +319,8 @@ class EnqueueVerbs(JobVerbs):
 
         if not model.holds:
             return gated if model.gates else plain
-        holds_of = hold_maker(handler.definition, scope, model.key, options, self.scope)
+        # A copy: the caller may change the options before the first run is built from them.
+        holds_of = hold_maker(handler.definition, scope, model.key, dict(options), self.scope)
 
         def keyed(order: Order) -> NewRun:
             payload = encode(order.arguments, limits)
