@@ -158,6 +158,25 @@ async def test_runs_that_come_at_once_under_a_new_limit_tell_it_the_higher_prior
     assert await ranks(postgres_store) == {LAST: -HIGH}
 
 
+async def test_runs_that_are_due_at_once_tell_the_limit_that_is_made_again(
+    postgres_store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody used it for a while, so it was dropped."""
+    store = postgres_store
+    await store.enqueue([under("last", priority=LOW, delay="1m")])
+    await store.enqueue([under("last", priority=HIGH, delay="2m")])
+    await store.database.transact(lambda tx: tx.fetch_sql("delete from rota_limit"))
+    clock.advance(timedelta(minutes=3))
+    resting = Resting("make_limits_of", monkeypatch)
+    first = asyncio.create_task(store.promote(1))
+    await resting.came.wait()
+    other = asyncio.create_task(store.promote(1))
+    await until_blocked(store.database)
+    resting.go.set()
+    await asyncio.gather(first, other)
+    assert await ranks(store) == {LAST: -HIGH}
+
+
 @pytest.mark.parametrize("keys", [KEYS, 4 * COMPARED])
 async def test_runs_for_others_do_not_hide_the_highest_priority(store: Store, clock: ManualClock, keys: int) -> None:
     """Their limits know of a priority that nobody has who serves this queue."""

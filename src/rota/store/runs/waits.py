@@ -116,6 +116,7 @@ async def _wake_limits(tx: Tx, runs: Sequence[tuple[object, str, int]]) -> None:
         ranks: dict[str, int] = {}
         for _, key, rank in runs:
             ranks[key] = min(rank, ranks.get(key, rank))
-        await tx.fetch("wake_limits", sorted(ranks.items()))
-        # A limit that nobody used for a while was dropped, perhaps while these runs waited.
+        # A limit that nobody used for a while was dropped, perhaps while these runs waited. This comes first: somebody
+        # else may make it at the same moment, and is to be told, too.
         await tx.fetch("make_limits_of", [(str(id),) for id, *_ in runs])
+        await tx.fetch("wake_limits", sorted(ranks.items()))
